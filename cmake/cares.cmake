@@ -1,5 +1,5 @@
-# c-ares::cares: c-ares, which asks name servers. By its own package if it came with one, which
-# Debian's does not. Used by the build, and by those who use spate's package.
+# c-ares::cares: the DNS client c-ares. By its own package if it came with one, which Debian's does
+# not. Used by the build, and by the installed package of spate.
 if(NOT TARGET c-ares::cares)
   find_package(c-ares CONFIG QUIET)
 endif()

@@ -1,4 +1,4 @@
-# What the libraries are made of, and how they are compiled. Used for the libraries proper and for
+# The sources of the libraries, and their compiler options. Used for the libraries proper and for
 # spate_testing, all of their sources with the fault seam of src/sys.
 
 include(${CMAKE_CURRENT_LIST_DIR}/cares.cmake)
@@ -10,7 +10,7 @@ if(NOT TARGET c-ares::cares)
                       "where: -DCMAKE_PREFIX_PATH=<prefix>.")
 endif()
 
-# The directories of src/ that are libraries of their own, and the packages that they need.
+# The directories of src/ that are separate libraries, and the packages that they need.
 set(SPATE_ROOMS http http2 tls)
 find_package(ZLIB QUIET)
 set(SPATE_NEEDS_http ZLIB::ZLIB)
@@ -18,7 +18,7 @@ set(SPATE_NEEDS_http2 nghttp2::nghttp2)
 find_package(OpenSSL 3.0 QUIET)
 set(SPATE_NEEDS_tls OpenSSL::SSL)
 
-# Whether what a room needs is installed.
+# Checks whether the dependencies of a room are installed.
 function(spate_has_room room result)
   set(${result} ON PARENT_SCOPE)
   foreach(package IN LISTS SPATE_NEEDS_${room})
@@ -29,7 +29,7 @@ function(spate_has_room room result)
   endforeach()
 endfunction()
 
-# The sources of one library, "spate" or a room: without tests and what only tests use.
+# The sources of one library, "spate" or a room, without tests and their helpers.
 function(spate_sources_of library result)
   if(library STREQUAL "spate")
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cc)
@@ -76,7 +76,7 @@ function(spate_add_library name)
     add_library(spate::${target} ALIAS ${target})
   endforeach()
   set_target_properties(${library}_shared PROPERTIES
-    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+    VERSION ${PROJECT_VERSION} SOVERSION ${SPATE_SOVERSION})
   if(BUILD_SHARED_LIBS)
     add_library(spate::${name} ALIAS ${library}_shared)
   else()
@@ -88,7 +88,7 @@ function(spate_add_library name)
   set(SPATE_LIBRARIES ${SPATE_LIBRARIES} ${library} PARENT_SCOPE)
 endfunction()
 
-# What a user of the library needs to compile and link.
+# Usage requirements: sets what a user of the library needs to compile and link.
 function(spate_interface target)
   target_compile_features(${target} PUBLIC cxx_std_23)
   target_include_directories(${target} PUBLIC
@@ -100,6 +100,12 @@ function(spate_interface target)
   set(THREADS_PREFER_PTHREAD_FLAG ON)
   find_package(Threads REQUIRED)
   target_link_libraries(${target} PUBLIC Threads::Threads PRIVATE c-ares::cares)
+  # 1.34 deprecates ares_set_socket_functions() in favour of a function that 1.18 does not have. It
+  # keeps the old one, so that one is used with all versions.
+  target_compile_definitions(${target} PRIVATE CARES_NO_DEPRECATED)
+  if(CMAKE_SIZEOF_VOID_P EQUAL 4)  # No public header has a time or an offset of the system.
+    target_compile_definitions(${target} PRIVATE _FILE_OFFSET_BITS=64 _TIME_BITS=64)
+  endif()
 endfunction()
 
 # How spate's own code, library or test, is compiled.
@@ -121,19 +127,30 @@ function(spate_configure target)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fexceptions>)
   target_compile_options(${target} PRIVATE
     -fvisibility=hidden -fvisibility-inlines-hidden -fno-plt)
+  # So that a program linked with --gc-sections has only the functions that it uses.
+  target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # A base class's own function is hardly ever called.
     target_compile_options(${target} PRIVATE
       -fno-semantic-interposition -fno-devirtualize-speculatively)
   endif()
-  # A user's sanitizer looks for the type of what he calls and has virtual functions: here of the
-  # categories, which std::error_code calls from his own code, of the services of HTTP, and of what
-  # coroutines talk by. (What these call has types only there: they are not checked themselves.)
+  # A user's UBSan checks the dynamic type of each polymorphic object on which the user's code makes
+  # a virtual call, so it needs the RTTI of these classes: error categories, which std::error_code
+  # calls from inline code, services of HTTP, and the interfaces of coroutines. Objects that these
+  # sources call may have no RTTI, so -fno-sanitize=vptr keeps the check off inside them.
   set(sources src/core/error src/net/names/name_error src/http/codec/http_error
-      src/http/server/files src/http/server/hosts src/http/server/router src/coro/stream
-      src/coro/conversation src/coro/datagram src/http/coro/call src/http/coro/exchange
+      src/http/server/files src/http/server/hosts src/http/server/router
+      src/http/middleware/added_fields src/http/middleware/authentication
+      src/http/middleware/concurrency_limit src/http/middleware/cors src/http/middleware/limits
+      src/http/middleware/rate_limit src/http/middleware/request_id src/coro/stream
+      src/coro/connection_adapter src/coro/datagram src/http/coro/call src/http/coro/exchange
       src/http/coro/websocket)
   list(TRANSFORM sources PREPEND ${PROJECT_SOURCE_DIR}/)
   list(TRANSFORM sources APPEND .cc)
+  foreach(source IN LISTS sources)  # set_source_files_properties() ignores files that do not exist.
+    if(NOT EXISTS ${source})
+      message(FATAL_ERROR "${source} was renamed or removed: correct this list")
+    endif()
+  endforeach()
   set_source_files_properties(${sources}
     TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS "-frtti;-fno-sanitize=vptr")
 endfunction()

@@ -1,15 +1,21 @@
 # The library for simulations: the same objects, in which the names of system calls are replaced by
-# those of src/sim (src/sim/calls/calls.txt). Nothing is compiled twice, and the library proper does
-# not know of it.
+# those of src/sim (src/sim/calls/calls.txt). Nothing is compiled twice, and the real library does
+# not depend on it.
 
 find_program(SPATE_OBJCOPY NAMES objcopy llvm-objcopy)
+include(CheckSymbolExists)
+check_symbol_exists(__GLIBC__ features.h SPATE_HAS_GLIBC)
 
 # spate_add_simulated_library(<name> OBJECTS <target>...): the archive <name>, of the objects of the
-# targets and of src/sim, if objcopy is there. What rooms need the caller adds.
+# targets and of src/sim, if objcopy is there. The caller adds the libraries that the rooms need.
 function(spate_add_simulated_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "OBJECTS")
   if(NOT SPATE_OBJCOPY)
     message(STATUS "spate: no objcopy (binutils), so ${name} is not built")
+    return()
+  endif()
+  if(NOT SPATE_HAS_GLIBC OR NOT CMAKE_SIZEOF_VOID_P EQUAL 8)  # calls.txt has the names of these.
+    message(STATUS "spate: ${name} needs glibc and 64 bits, so it is not built")
     return()
   endif()
   if(NOT TARGET spate_sim_objects)
@@ -31,6 +37,8 @@ function(spate_add_simulated_library name)
     DEPENDS ${objects} ${own} ${calls} COMMAND_EXPAND_LISTS VERBATIM
     COMMENT "Putting the simulated kernel into lib${name}.a")
   add_custom_target(${name}_archive DEPENDS ${archive})
+  # With make, a target has only its own rules, so the objects must be built before.
+  add_dependencies(${name}_archive spate_sim_objects ${arg_OBJECTS})
   add_library(${name} INTERFACE)
   add_dependencies(${name} ${name}_archive)
   set(installed $<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}/lib${name}.a)

@@ -1,9 +1,12 @@
 option(SPATE_TESTS_GROUPED "Compile the tests several files at a time" ON)
-# Those of threads are better off alone, and those of chaos take long enough.
-set(SPATE_TESTS_IN_SHARES unit conformance streams http tls coro c faults sim swarms regressions)
-# In these, what runs long is the tests.
+option(SPATE_LIBRARY_GROUPED "Compile the tests' library a folder at a time" ON)
+# Each test of these groups is a process. The tests of threads need one each, and the tests of
+# chaos take long.
+set(SPATE_TESTS_ALONE threads chaos)
+# In these the tests themselves take the time.
 set(SPATE_TESTS_OPTIMIZED chaos swarms)
 option(SPATE_TESTS_SHARED "Link the tests to a shared library (tools/mutants.py)" OFF)
+option(SPATE_TESTS_REACH "Let the tests note which code they reach (tools/mutants.py)" OFF)
 
 # spate_testing: the libraries once more, as one, with the fault seam, which those proper have not.
 function(spate_add_testing_library)
@@ -27,15 +30,20 @@ function(spate_add_testing_library)
   add_library(spate_testing ${kind} ${library_sources} ${testing_sources})
   spate_configure(spate_testing)
   target_link_libraries(spate_testing PRIVATE ${packages})
-  if(SPATE_TESTS_SHARED)  # What the library proper hides, the tests of its parts need.
+  if(SPATE_TESTS_SHARED)  # The tests of its parts need symbols that the real library hides.
     target_compile_options(spate_testing PRIVATE
       -fvisibility=default -fno-visibility-inlines-hidden)
   endif()
   set_target_properties(spate_testing PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_compile_definitions(spate_testing PUBLIC SPATE_FAULTS=1)
-  # A developer's build shows whether each source can be compiled by itself; by folder it is sooner
-  # done from the beginning, as everywhere else.
-  if(SPATE_SANITIZE OR NOT CMAKE_BUILD_TYPE STREQUAL "Debug" OR DEFINED ENV{CI})
+  if(SPATE_TESTS_REACH)
+    set(nothing ${PROJECT_SOURCE_DIR}/tests/support/reach_nothing.cc)
+    target_sources(spate_testing PRIVATE ${nothing})
+    target_compile_options(spate_testing PRIVATE -fsanitize-coverage=trace-pc -g1)
+    set_source_files_properties(${nothing} PROPERTIES
+      COMPILE_OPTIONS -fno-sanitize-coverage=trace-pc SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+  if(SPATE_LIBRARY_GROUPED)
     spate_compile_by_folder(spate_testing)
   endif()
 endfunction()
@@ -51,11 +59,10 @@ function(spate_add_simulated_testing_library)
   endif()
 endfunction()
 
-# spate_add_test(<name> LABEL <label> SOURCES <file>...): one GoogleTest executable, each of whose
-# tests is a test of ctest, named <label>.<Suite>.<Test>. With LIBRARY it is linked to that one in
-# place of spate_testing; with WHOLE it is one test of ctest. A sanitizer takes longer to start a
-# program than most tests take, so there the tests of ctest are shares of the executable's:
-# <name>.1, <name>.2, ...
+# spate_add_test(<name> LABEL <label> SOURCES <file>...): one GoogleTest executable. The tests of
+# ctest are shares of its tests, <name>.1 to <name>.12, because starting a process takes longer than
+# most tests. In the groups of SPATE_TESTS_ALONE each test is one of ctest's, named
+# <label>.<Suite>.<Test>. LIBRARY replaces spate_testing. WHOLE makes the executable one test.
 function(spate_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "WHOLE" "LABEL;LIBRARY" "SOURCES")
   if(NOT arg_LIBRARY)
@@ -66,39 +73,47 @@ function(spate_add_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   spate_own_code(${name})
-  # GoogleTest's macros are statements with an else of their own.
+  # GoogleTest's macros expand to statements with an else.
   target_compile_options(${name} PRIVATE -Wno-dangling-else)
   if(NOT arg_LABEL IN_LIST SPATE_TESTS_OPTIMIZED)  # Others are sooner compiled than run.
     target_compile_options(${name} PRIVATE -O0)
+  endif()
+  if(SPATE_TESTS_REACH)
+    set(reach ${PROJECT_SOURCE_DIR}/tests/support/reach.cc)
+    target_sources(${name} PRIVATE ${reach})
+    set_source_files_properties(${reach} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
   target_compile_options(${name} PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${name} PRIVATE ${arg_LIBRARY} GTest::gmock GTest::gtest GTest::gtest_main)
   if(SPATE_TESTS_GROUPED)
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5)
-    target_compile_options(${name} PRIVATE -Wno-shadow)  # What is global in the file before.
+    # An earlier file of the group may have a global of the same name.
+    target_compile_options(${name} PRIVATE -Wno-shadow)
   endif()
-  if(NOT TARGET tests_of_${arg_LABEL})  # To build what one label needs.
+  if(NOT TARGET tests_of_${arg_LABEL})  # Builds everything that one label needs.
     add_custom_target(tests_of_${arg_LABEL})
   endif()
   add_dependencies(tests_of_${arg_LABEL} ${name})
   if(arg_WHOLE)
-    add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
-    set_tests_properties(${name} PROPERTIES LABELS ${arg_LABEL} TIMEOUT 600)
-  elseif(SPATE_SANITIZE AND arg_LABEL IN_LIST SPATE_TESTS_IN_SHARES)
-    spate_share_tests(${name} ${arg_LABEL})
-  else()
+    spate_share_tests(${name} ${arg_LABEL} 1)
+  elseif(arg_LABEL IN_LIST SPATE_TESTS_ALONE)
     gtest_discover_tests(${name} TEST_PREFIX ${arg_LABEL}. DISCOVERY_TIMEOUT 60
                          PROPERTIES LABELS ${arg_LABEL} TIMEOUT 600)
+  else()
+    spate_share_tests(${name} ${arg_LABEL} 12)
   endif()
 endfunction()
 
-function(spate_share_tests name label)
-  set(shares 12)
+# Adds the tests of an executable as `shares` tests of ctest. Each share writes the results of its
+# tests to results/, which tools/run_tests reads.
+function(spate_share_tests name label shares)
   foreach(share RANGE 1 ${shares})
     math(EXPR index "${share} - 1")
-    add_test(NAME ${name}.${share} COMMAND ${name} --gtest_brief=1)
-    set_tests_properties(${name}.${share} PROPERTIES LABELS ${label} TIMEOUT 900
-      ENVIRONMENT "GTEST_TOTAL_SHARDS=${shares};GTEST_SHARD_INDEX=${index}")
+    set(test ${name}.${share})
+    add_test(NAME ${test} COMMAND ${name} --gtest_color=no)
+    set(result "GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/results/${test}.xml")
+    set_tests_properties(${test} PROPERTIES LABELS ${label} TIMEOUT 900
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${shares};GTEST_SHARD_INDEX=${index};${result}")
   endforeach()
 endfunction()
 
@@ -120,3 +135,26 @@ function(spate_add_program name)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS ${arg_LABEL} TIMEOUT 600)
 endfunction()
+
+# spate_add_go_peer(<name> <source>): compiles a peer written in Go, if Go is installed, to
+# SPATE_GO_PEERS/<name>. It is part of the build because Go compiles its own library into an empty
+# cache, which takes a minute. If Go or a package lacks something, there is no program, and the
+# tests skip. Debian's packages of Go are in /usr/share/gocode.
+set(SPATE_GO_PEERS ${PROJECT_BINARY_DIR}/go_peers)
+find_program(SPATE_GO go PATHS /usr/local/go/bin)
+mark_as_advanced(SPATE_GO)
+function(spate_add_go_peer name source)
+  if(NOT SPATE_GO)
+    return()
+  endif()
+  set(program ${SPATE_GO_PEERS}/${name})
+  set(variables GOCACHE=${PROJECT_BINARY_DIR}/go_cache GOFLAGS= GO111MODULE=off
+                GOTOOLCHAIN=local GOPATH=/usr/share/gocode)
+  add_custom_command(OUTPUT ${program}.tried
+    COMMAND ${CMAKE_COMMAND} -E env ${variables} ${SPATE_GO} build -o ${program} ${source}
+            || ${CMAKE_COMMAND} -E rm -f ${program}
+    COMMAND ${CMAKE_COMMAND} -E touch ${program}.tried
+    DEPENDS ${source} JOB_POOL go_peers COMMENT "Peer in Go: ${name}" VERBATIM)
+  add_custom_target(go_peer_${name} ALL DEPENDS ${program}.tried)
+endfunction()
+set_property(GLOBAL APPEND PROPERTY JOB_POOLS go_peers=1)  # The cache is filled once.

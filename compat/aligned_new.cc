@@ -1,7 +1,8 @@
-// Memory with an alignment of its own, for both libraries.
+// Operator new with an alignment, for both libraries.
 //
 // libstdc++'s own would take memory by aligned_alloc(), which the program cannot replace, and give
-// it to the program's free(). So these take a little more, and note in front what is to be freed.
+// it to the program's free(). So these functions allocate a little more, and store the address to
+// be freed before the block.
 #include <cstddef>
 #include <cstdint>
 #include <new>

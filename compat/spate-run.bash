@@ -13,12 +13,12 @@ _spate_run() {
   elif [[ $current == -* && ${COMP_WORDS[at - 1]} != -- ]]; then
     mapfile -t COMPREPLY < <(compgen -W '--quiet --force --help -q -f -h --' -- "$current")
   else
-    # Names of the path, and files, as some programs are not in it.
+    # Names in PATH, and files, since some programs are not in it.
     mapfile -t COMPREPLY < <(compgen -c -- "$current"; compgen -d -S / -- "$current")
   fi
 }
 
-# As if the program had been called by itself, if bash-completion is there to tell how.
+# Completes as for the program itself, if bash-completion is installed.
 _spate_run_arguments() {  # INDEX-OF-PROGRAM CURRENT
   local helper
   for helper in _comp_command_offset _command_offset; do

@@ -1,4 +1,4 @@
-// Runs a timer on each backend, and tells what that cost in calls to the kernel.
+// Runs a timer on each backend, and prints the number of system calls.
 #include <iostream>
 
 #include "spate/timer.h"

@@ -1,4 +1,4 @@
-// A client in C: connects by name, says a line, and prints the answer.
+// A client in C: connects by name, sends a line, and prints the response.
 //   c_ask localhost 7000 hello
 #include <spate_net.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@ static int fail(const char* what, int error) {
   return 1;
 }
 
-// What does not fit into the queue is left, and comes again when that has drained.
+// Leaves bytes that do not fit into the queue; they are passed again after it has drained.
 static size_t on_data(spate_stream* stream, const void* bytes, size_t size) {
   if (spate_stream_is_full(stream)) return 0;
   spate_stream_write(stream, bytes, size);

@@ -1,5 +1,5 @@
-// A loop of one's own, in C: events come in batches, and are called from here. So does a binding
-// that has to set something up around its callbacks, once for all of a batch.
+// A program in C that calls its handlers itself, from batches of events. A binding does this to set
+// something up once around all callbacks of a batch.
 #include <spate.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -7,16 +7,16 @@
 struct task {
   spate_io io;
   const char* name;
-  int left;  // How often it is still to be called.
+  int left;  // The remaining number of calls.
   struct task* rival;
 };
 
-// The callback, of whatever form: the library does not know of it.
+// A callback of the program's own form; the library does not call it.
 static void on_ready(struct task* task) {
   printf("%s: %d\n", task->name, task->left);
   if (--task->left > 0) return;
   spate_io_stop(&task->io);
-  // One whose event is in the batch already: it is not called any more.
+  // Stopping a watcher whose event is already in the batch also prevents its call.
   spate_io_stop(&task->rival->io);
 }
 

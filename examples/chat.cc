@@ -1,5 +1,5 @@
-// A chat room: a line from one client goes to all others. A client that does not read is
-// disconnected once 64 kB wait for it.
+// A chat room: a line from one client is sent to all others. A client that does not read is
+// disconnected when more than 64 kB are queued for it.
 //   chat 7000          join it: nc localhost 7000
 #include <csignal>
 #include <functional>

@@ -1,4 +1,4 @@
-// Adds up the bytes of files on the threads of a pool, and prints the sums as they are done.
+// Computes checksums of files on a thread pool, and prints each when it is done.
 //   checksums FILE...
 #include <cstdint>
 #include <fstream>
@@ -10,7 +10,7 @@
 
 namespace {
 
-// Fletcher's.
+// Returns Fletcher's checksum.
 std::uint32_t checksum(std::istream& file) {
   std::uint32_t low = 0;
   std::uint32_t high = 0;

@@ -1,4 +1,4 @@
-// Runs shell commands at once, and prints their lines as they come and how each command ended.
+// Runs shell commands concurrently, prints their lines as they arrive, and each exit status.
 //   children 'ping -c 3 localhost' 'sleep 1; echo done' 'exit 3'
 #include <iostream>
 #include <list>

@@ -1,5 +1,5 @@
-// Notes, by HTTP: json_api's, of coroutines. Each request that has to wait is a task: it reads its
-// body, and asks a database that blocks, on the threads of a pool.
+// Notes over HTTP, with coroutines; json_api.cc has the callbacks. Each request that has to wait
+// is a task: it reads its body, and calls a blocking database on a thread pool.
 //   coro_api 8080    talk to it: curl -d 'buy milk' localhost:8080/notes
 //                                curl localhost:8080/notes/1
 //                                curl localhost:8080/notes/1/and/2
@@ -31,7 +31,7 @@ using spate::http::Status;
 
 namespace {
 
-// Stands for one that takes its time, and for a client library that blocks. Any thread.
+// Stands for a slow database with a blocking client library. Any thread.
 class Database {
  public:
   int insert(std::string text) {
@@ -57,7 +57,7 @@ class Database {
   int last_ = 0;
 };
 
-// The pool goes first, and waits for what it is doing.
+// The pool is destroyed first, and waits for its running jobs.
 struct Store {
   Database database;
   spate::ThreadPool pool;

@@ -1,5 +1,5 @@
-// A chat room, of coroutines: who comes is asked for a name, and has 30 seconds for it; then each
-// line goes to all others.
+// A chat room, with coroutines: each client must send a name within 30 seconds. Each further line
+// is sent to all others.
 //   coro_chat 7000          join it: nc localhost 7000
 #include <csignal>
 #include <iostream>
@@ -21,7 +21,7 @@ using spate::Result;
 
 namespace {
 
-// In the room from now until it is destroyed, however that comes about.
+// Is in the room from its construction to its destruction.
 class Member {
  public:
   using Room = std::vector<Member*>;
@@ -67,7 +67,7 @@ coro::Task<Result<void>> chat(coro::Stream* stream, Member::Room* room) {
   }
 }
 
-// A member who does not read is disconnected once 64 kB wait for him.
+// Disconnects a member that does not read when more than 64 kB are queued for it.
 coro::Task<void> session(spate::Stream accepted, Member::Room* room) {
   coro::Stream stream(std::move(accepted));
   stream.stream().set_limits({.low = 4'000, .high = 16'000, .max = 64'000});
@@ -78,7 +78,7 @@ coro::Task<void> session(spate::Stream accepted, Member::Room* room) {
 
 coro::Task<void> accept_all(coro::Listener* listener, coro::Scope* sessions, Member::Room* room) {
   for (;;) {
-    Result<coro::Newcomer> next = co_await coro::until_stop(listener->accept());
+    Result<coro::Accepted> next = co_await coro::until_stop(listener->accept());
     if (!next) co_return;
     sessions->spawn(session(std::move(next->stream), room));
   }

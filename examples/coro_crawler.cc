@@ -1,5 +1,5 @@
-// Follows the links of a site, on one host, of coroutines: one for each page, of which a few at a
-// time may ask, and a deadline for all together.
+// Follows the links of a site on one host, with one coroutine per page. A few pages are fetched at
+// a time, and one deadline applies to all.
 //   coro_crawler http://localhost:8080/
 //   coro_crawler http://localhost:8080/ 16 10    16 at a time, for ten seconds at most
 #include <chrono>
@@ -23,7 +23,7 @@ using spate::Result;
 
 namespace {
 
-// What href="..." says, wherever it is: enough for a report.
+// Returns the value of each href="...", without parsing HTML.
 std::vector<std::string_view> links_in(std::string_view page) {
   constexpr std::string_view kBegin = "href=\"";
   std::vector<std::string_view> links;
@@ -34,7 +34,7 @@ std::vector<std::string_view> links_in(std::string_view page) {
   return links;
 }
 
-// What the tasks share. They are destroyed first.
+// The state that the tasks share. They are destroyed first.
 struct Site {
   Site(spate::Loop& loop, http::Url url, std::size_t at_a_time)
       : start(std::move(url)),
@@ -53,9 +53,9 @@ struct Site {
 
 void visit(Site& site, const http::Url& url);
 
-// A page waits for its turn, and then for its answer.
+// Waits for a slot, then for the response.
 coro::Task<void> look_at(Site* site, http::Url url) {
-  const coro::Semaphore::Held turn(co_await site->turns.acquire());
+  const coro::Semaphore::Permit permit(co_await site->turns.acquire());
   const std::string text = url.to_string();
   http::CallOptions options{.max_redirects = 5, .decompress = true, .max_body = 1 << 20};
   const Result<http::Response> page = co_await coro::fetch(site->client, text, std::move(options));
@@ -81,7 +81,7 @@ coro::Task<Result<void>> crawl(Site* site) {
   co_return co_await site->pages.join();
 }
 
-// Returns whether there was time for all of it.
+// Returns whether the crawl finished in time.
 coro::Task<bool> crawl_for(Site* site, spate::Nanos time) {
   const Result<void> done = co_await coro::with_deadline(time, crawl(site));
   site->pages.cancel();

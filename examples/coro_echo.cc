@@ -1,4 +1,4 @@
-// A TCP echo server, of coroutines.
+// A TCP echo server, with coroutines.
 //   coro_echo 7000          talk to it: nc localhost 7000
 #include <csignal>
 #include <iostream>
@@ -26,7 +26,7 @@ coro::Task<void> echo(spate::Stream accepted) {
 
 coro::Task<void> accept_all(coro::Listener* listener, coro::Scope* sessions) {
   for (;;) {
-    spate::Result<coro::Newcomer> next = co_await coro::until_stop(listener->accept());
+    spate::Result<coro::Accepted> next = co_await coro::until_stop(listener->accept());
     if (!next) co_return;
     sessions->spawn(echo(std::move(next->stream)));
   }

@@ -1,14 +1,14 @@
-// Remote calls as gRPC makes them: messages in frames, both ways, over one request of HTTP/2, and
-// what became of the call in the trailers. A server, and a client of it, of coroutines; others of
-// gRPC can talk to either (tests/examples/coro_grpc.py).
+// A gRPC server and client, with coroutines: framed messages in both directions over one HTTP/2
+// request, and the status in the trailers. Both work with other implementations of gRPC
+// (tests/examples/coro_grpc.py).
 //   coro_grpc serve 8080
-//   coro_grpc http://localhost:8080 1000 Greet you       one message, and one back
-//   coro_grpc http://localhost:8080 1000 Spell abc       several back
-//   coro_grpc http://localhost:8080 1000 Join a b c      several, and one back
-//   coro_grpc http://localhost:8080 1000 Shout a b c     each is answered as it comes
-//   coro_grpc http://localhost:8080 1000 Tick            without an end, but for the deadline: 1 s
+//   coro_grpc http://localhost:8080 1000 Greet you       one message, one response
+//   coro_grpc http://localhost:8080 1000 Spell abc       several responses
+//   coro_grpc http://localhost:8080 1000 Join a b c      several messages, one response
+//   coro_grpc http://localhost:8080 1000 Shout a b c     a response to each as it arrives
+//   coro_grpc http://localhost:8080 1000 Tick            endless, until the deadline: 1 s
 //
-// In protobuf's language, with a dozen lines in place of protobuf:
+// The service in protobuf's language, implemented here in a dozen lines without protobuf:
 //   package demo;
 //   message Text { string text = 1; }
 //   service Talk {
@@ -54,7 +54,7 @@ namespace {
 
 constexpr std::string_view kService = "/demo.Talk/";
 constexpr std::string_view kType = "application/grpc";
-// A byte that says whether it is compressed, and the length.
+// A frame header: a byte for the compression, and the length.
 constexpr std::size_t kHead = 5;
 constexpr spate::LengthField kFrames{.offset = 1, .max = 4 << 20, .keep_header = true};
 
@@ -62,7 +62,7 @@ std::unexpected<std::error_code> failure(std::errc why) {
   return std::unexpected(std::make_error_code(why));
 }
 
-// Field 1, of the kind that has a length.
+// Encodes field 1, of the length-delimited kind.
 constexpr char kTag = 1 << 3 | 2;
 
 std::string framed(std::string_view text) {
@@ -94,13 +94,13 @@ Result<std::string> text_in(std::string_view message) {
   return std::string(message);
 }
 
-// What comes in the pieces of a body: of a coro::Exchange, or a coro::Call.
+// Reads the messages of the body of a coro::Exchange or a coro::Call.
 template <class Body>
 class Texts {
  public:
   explicit Texts(Body& body) : body_(body) {}
 
-  // None at the end.
+  // Returns nothing at the end.
   coro::Task<Result<std::optional<std::string>>> next() {
     const Result<Bytes> message = co_await body_.read(kFrames);
     if (message) co_return take(*message);
@@ -124,7 +124,7 @@ class Texts {
   Body& body_;
 };
 
-// ---- what became of a call
+// ---- status
 
 enum class Code {
   ok = 0,
@@ -163,7 +163,7 @@ Code code_of(const Result<void>& done) {
   if (done.error() == std::errc::message_size) return Code::too_long;
   if (done.error() == std::errc::not_supported) return Code::unknown_method;
   if (done.error() == std::errc::not_enough_memory) return Code::unavailable;
-  return Code::cancelled;  // The client has gone.
+  return Code::cancelled;  // The client disconnected.
 }
 
 Code code_in(std::string_view text) {
@@ -172,7 +172,7 @@ Code code_in(std::string_view text) {
   return static_cast<Code>(number);
 }
 
-// "100m" is a tenth of a second.
+// Parses a grpc-timeout: "100m" is a tenth of a second.
 std::optional<Nanos> time_in(std::string_view text) {
   std::int64_t count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
@@ -199,7 +199,7 @@ std::optional<Nanos> time_in(std::string_view text) {
 // ---- the server
 
 struct Talk {
-  explicit Talk(http::Exchange asked) : exchange(std::move(asked)), texts(exchange) {}
+  explicit Talk(http::Exchange accepted) : exchange(std::move(accepted)), texts(exchange) {}
 
   auto tell(std::string_view text) { return exchange.send(framed(text)); }
 
@@ -262,7 +262,7 @@ Method method_of(std::string_view name) {
   return unknown;
 }
 
-// Without a limit it has as long as it takes.
+// Runs `task` with a deadline, if there is one.
 Done within(std::optional<Nanos> limit, Done task) {
   if (!limit) co_return co_await std::move(task);
   co_return co_await coro::with_deadline(*limit, std::move(task));
@@ -277,8 +277,8 @@ void finish(Talk& talk, const Result<void>& done) {
   std::cout << talk.exchange.request().param("method") << " " << name_of(code) << std::endl;
 }
 
-coro::Task<void> serve(http::Exchange asked) {
-  Talk talk(std::move(asked));
+coro::Task<void> serve(http::Exchange exchange) {
+  Talk talk(std::move(exchange));
   const http::Request& request = talk.exchange.request();
   http::Fields fields;
   fields.set(http::FieldId::content_type, kType);
@@ -291,16 +291,16 @@ coro::Task<void> serve(http::Exchange asked) {
 
 int serve_at(spate::Loop& loop, std::string_view where) {
   const auto address = spate::must(spate::Address::parse_listen(where));
-  // A call may say nothing for as long as it likes.
+  // A call may be silent for any time.
   http::ServerOptions options{.body_timeout = 0s, .min_body_rate = 0};
   options.http2 = spate::must(http::Http2::create());
   coro::Scope calls(loop);
   http::Router router;
-  router.post(std::string(kService) + ":method", [&](http::Exchange asked) {
-    if (!asked.request()[http::FieldId::content_type].starts_with(kType)) {
-      asked.respond(http::Status::unsupported_media_type);
+  router.post(std::string(kService) + ":method", [&](http::Exchange exchange) {
+    if (!exchange.request()[http::FieldId::content_type].starts_with(kType)) {
+      exchange.respond(http::Status::unsupported_media_type);
     } else {
-      calls.spawn(serve(std::move(asked)));
+      calls.spawn(serve(std::move(exchange)));
     }
   });
   auto server = spate::must(http::serve(loop, address, router, std::move(options)));
@@ -318,7 +318,7 @@ struct Question {
   std::vector<std::string> texts;
 };
 
-// If it cannot, the answer says why.
+// If a send fails, the response has the reason.
 Done send_all(coro::Call* call, const std::vector<std::string>* texts) {
   for (const std::string& text : *texts) {
     const std::string message = framed(text);
@@ -348,7 +348,7 @@ http::CallOptions options_for(const Question& question) {
   return options;
 }
 
-// A server that has nothing to say has its trailers in the head.
+// A response without a body has its trailers in the header section.
 coro::Task<Result<Code>> ask(http::Client* client, const Question* question) {
   coro::Call call(*client, question->url, options_for(*question));
   co_await coro::or_return(coro::when_all(send_all(&call, &question->texts), show_all(&call)));
@@ -380,7 +380,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   const auto timeout = time_in(std::string(words[1]) + "m");
-  if (!timeout) return std::cerr << "coro_grpc: what time is " << words[1] << "?\n", 2;
+  if (!timeout)
+    return std::cerr << "coro_grpc: not a number of milliseconds: " << words[1] << "\n", 2;
   Question question = {.url = std::string(words[0]).append(kService).append(words[2]),
                        .timeout = *timeout,
                        .texts = {words.begin() + 3, words.end()}};

@@ -1,6 +1,6 @@
-// A TCP proxy, of coroutines: a session is two flows, one in each direction. The end of one side is
-// passed on while the other still flows, and an error of either resets both; a side that reads
-// slowly slows the other down. (relay(), in proxy.cc, does the same with less.)
+// A TCP proxy, with coroutines: a session is two flows, one per direction. It forwards the end of
+// one side while the other continues, and an error of either side resets both. A slow reader slows
+// its sender down. (proxy.cc does this with relay(), in fewer lines.)
 //   coro_proxy 8080 example.org 80         talk through it: nc localhost 8080
 #include <csignal>
 #include <cstdlib>
@@ -27,7 +27,7 @@ struct Target {
   std::uint16_t port;
 };
 
-// Until the end of `from`, which becomes that of what is sent to `to`.
+// Forwards bytes until the end of `from`, and then ends `to`.
 coro::Task<Result<void>> flow(coro::Stream* from, coro::Stream* to) {
   for (;;) {
     const Bytes some = co_await coro::or_return(from->read_some());
@@ -58,14 +58,14 @@ coro::Task<void> session(spate::Stream accepted, const Target* target) {
 
 coro::Task<void> accept_all(coro::Listener* listener, coro::Scope* sessions, const Target* target) {
   for (;;) {
-    Result<coro::Newcomer> next = co_await listener->accept();
+    Result<coro::Accepted> next = co_await listener->accept();
     sessions->spawn(session(std::move(next->stream), target));
   }
 }
 
 coro::Task<int> next_of(coro::Signals* signals) { co_return co_await signals->next(); }
 
-// Until a signal comes, which leaves the sessions to their end: that of their scope.
+// Serves until a signal arrives. The Scope's destructor then ends the sessions.
 coro::Task<void> serve(spate::Loop& loop, spate::Address address, const Target* target) {
   coro::Listener listener = spate::must(coro::Listener::create(loop, address));
   coro::Signals signals(loop);

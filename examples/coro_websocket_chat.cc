@@ -1,6 +1,5 @@
-// A chat in the browser, by WebSocket and of coroutines: who comes says his name first, and has 30
-// seconds for it; then what he says goes to all. Who does not read misses what 64 kB have no room
-// for.
+// A chat in the browser, with WebSockets and coroutines. Each client must send a name within 30
+// seconds; further messages are sent to all. A slow reader with 64 kB queued misses messages.
 //   coro_websocket_chat 8080    look at it, in several windows: http://localhost:8080/
 #include <csignal>
 #include <iostream>
@@ -43,7 +42,7 @@ document.forms[0].onsubmit = event => {
 </script>
 )";
 
-// In the room from now until it is destroyed, however that comes about.
+// Is in the room from its construction to its destruction.
 class Member {
  public:
   using Room = std::vector<Member*>;
@@ -51,21 +50,21 @@ class Member {
   Member(Room& room, coro::WebSocket& socket, std::string name)
       : room_(room), socket_(socket), name_(std::move(name)) {
     room_.push_back(this);
-    tell_all(name_ + " has come; here: " + std::to_string(room_.size()));
+    broadcast(name_ + " joined; here: " + std::to_string(room_.size()));
   }
   Member(const Member&) = delete;
   Member& operator=(const Member&) = delete;
   ~Member() {
     std::erase(room_, this);
-    tell_all(name_ + " has left; here: " + std::to_string(room_.size()));
+    broadcast(name_ + " left; here: " + std::to_string(room_.size()));
   }
 
-  void say(std::string_view text) { tell_all(name_ + ": " + std::string(text)); }
+  void say(std::string_view text) { broadcast(name_ + ": " + std::string(text)); }
 
  private:
-  // Never waits: nobody is to wait for who does not read.
-  void tell_all(const std::string& what) {
-    for (Member* member : room_) member->socket_.socket().send(what);
+  // Does not wait, so that a slow reader delays no other member.
+  void broadcast(const std::string& text) {
+    for (Member* member : room_) member->socket_.socket().send(text);
   }
 
   Room& room_;
@@ -94,10 +93,10 @@ coro::Task<Result<void>> chat(coro::WebSocket* socket, Member::Room* room) {
   }
 }
 
-coro::Task<void> session(http::Exchange asked, const http::WebSocketOptions* options,
+coro::Task<void> session(http::Exchange exchange, const http::WebSocketOptions* options,
                          Member::Room* room) {
   coro::WebSocket socket;
-  if (socket.accept(std::move(asked), *options)) co_return;  // The client was told why not.
+  if (socket.accept(std::move(exchange), *options)) co_return;  // The client got an error response.
   const Result<void> left = co_await chat(&socket, room);
   if (left.error() == spate::Error::deadline) {
     co_await socket.close(http::CloseCode::policy_violation, "no name");
@@ -120,11 +119,11 @@ int main(int argc, char** argv) {
   Member::Room room;
   coro::Scope sessions(*loop);
   http::Router router;
-  router.get("/", [](http::Exchange asked) {
-    asked.respond(http::Status::ok, kPage, "text/html; charset=utf-8");
+  router.get("/", [](http::Exchange exchange) {
+    exchange.respond(http::Status::ok, kPage, "text/html; charset=utf-8");
   });
-  router.get("/chat", [&](http::Exchange asked) {
-    sessions.spawn(session(std::move(asked), &options, &room));
+  router.get("/chat", [&](http::Exchange exchange) {
+    sessions.spawn(session(std::move(exchange), &options, &room));
   });
   auto server = spate::must(http::serve(*loop, address, router));
 

@@ -1,4 +1,4 @@
-// Follows the links of a site, on one host, with a few connections at a time and a deadline.
+// Follows the links of a site on one host, with a few connections at a time and a deadline.
 //   crawler http://localhost:8080/
 //   crawler http://localhost:8080/ 16 10    16 connections, for ten seconds at most
 #include <chrono>
@@ -18,7 +18,7 @@ namespace http = spate::http;
 
 namespace {
 
-// What href="..." says, wherever it is: enough for a report.
+// Returns the value of each href="...", without parsing HTML.
 class Links {
  public:
   explicit Links(std::string_view page) : rest_(page) {}
@@ -81,7 +81,7 @@ class Crawler {
     }
   }
 
-  // Cancels what is under way.
+  // Cancels the calls in progress.
   void give_up() {
     is_late_ = true;
     calls_.clear();
@@ -114,7 +114,7 @@ int main(int argc, char** argv) {
   auto loop = spate::must(spate::Loop::create());
   Crawler crawler(*loop, *start, static_cast<std::size_t>(connections),
                   std::chrono::seconds(seconds));
-  loop->run();  // Until the last page has come, or the time is over.
+  loop->run();  // Until the last page was read, or the time is over.
   crawler.report();
   return crawler.is_late() ? 1 : 0;
 }

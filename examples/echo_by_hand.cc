@@ -1,4 +1,4 @@
-// A TCP echo server on bare descriptors: what Io is for. echo.cc does it with sessions.
+// A TCP echo server on bare descriptors, with Io. echo.cc does this with sessions.
 //   echo_by_hand 7000          talk to it: nc localhost 7000
 #include <netinet/in.h>
 #include <sys/socket.h>

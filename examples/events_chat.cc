@@ -1,4 +1,4 @@
-// A chat in the browser: what is said comes by POST, and goes to all by server-sent events.
+// A chat in the browser: messages arrive by POST, and are sent to all by server-sent events.
 //   events_chat 8080    look at it, in several windows: http://localhost:8080/
 #include <csignal>
 #include <iostream>

@@ -1,4 +1,4 @@
-// Files beneath a directory at /files/, and a page that says so.
+// Serves a directory at /files/, and a page that links to it.
 //   file_server 8080 /usr/share/doc    look at it: http://localhost:8080/
 #include <csignal>
 #include <iostream>

@@ -1,4 +1,4 @@
-// A loop that goes on, independently, in both the parent and the child of a fork.
+// A loop that continues independently in the parent and in the child of a fork.
 #include <unistd.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// An echo server that closes a connection when no byte has moved on it for some seconds.
+// An echo server that closes a connection when no byte moved on it for some seconds.
 //   idle_timeout 7000 10         talk to it, and wait: nc localhost 7000
 #include <csignal>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// A server that shows what it does, and what holds it up: http::Inspector beside Workers.
+// A server with an http::Inspector beside its Workers, and a route that blocks one of them.
 //   inspected_server 8080 9000    a browser: http://localhost:9000/
 //                                 curl localhost:8080/ ; curl localhost:8080/slow
 #include <atomic>
@@ -16,7 +16,7 @@ namespace {
 
 std::atomic<int> greeted{0};
 
-// Each worker's own.
+// One object per worker.
 class Site final : public spate::http::Service {
  public:
   Site() {
@@ -24,7 +24,7 @@ class Site final : public spate::http::Service {
       ++greeted;
       exchange.respond("hello\n");
     });
-    // What one should not do: nobody else of this worker is served meanwhile. The page says so.
+    // A mistake on purpose: it blocks all connections of this worker, as the Inspector shows.
     router_.get("/slow", [](Exchange exchange) {
       std::this_thread::sleep_for(2s);
       exchange.respond("at last\n");
@@ -49,17 +49,19 @@ int main(int argc, char** argv) {
   }
   auto loop = spate::must(spate::Loop::create());
   auto workers = spate::must(spate::Workers::create({.threads = 2}));
-  const auto address = spate::must(spate::http::serve(
-      *workers, local(argv[1]), [](spate::Loop&) { return std::make_unique<Site>(); }));
+  const auto site = spate::must(spate::http::serve(
+      *workers, local(argv[1]), [](spate::Loop&) { return std::make_unique<Site>(); },
+      {.measure_durations = true}));
 
-  // Last, as it goes first: what it shows must be there.
-  auto inspector = spate::must(spate::http::Inspector::create(*loop, {.patience = 200ms}));
+  // Created last, so destroyed first: the objects that it shows must outlive it.
+  auto inspector = spate::must(spate::http::Inspector::create(*loop, {.response_timeout = 200ms}));
   inspector.add("workers", *workers);
+  inspector.add("server", site);
   inspector.add("main", *loop);
   inspector.add("site",
                 [](spate::http::Readings& readings) { readings.counter("greeted", greeted); });
   const auto page = spate::must(inspector.listen(local(argv[2])));
-  std::cout << page.to_string() << '\n' << address.to_string() << std::endl;
+  std::cout << page.to_string() << '\n' << site.address().to_string() << std::endl;
 
   spate::must(loop->on_signal(SIGTERM, [&] { loop->stop(); }));
   loop->run();

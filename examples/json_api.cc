@@ -1,8 +1,9 @@
-// Notes, by HTTP and JSON: what a service with a database looks like. The database blocks, so it is
-// asked on the threads of a pool; the loop goes on meanwhile.
-//   json_api 8080    talk to it: curl -d 'buy milk' localhost:8080/notes
+// Notes over HTTP and JSON: a service with a database. The database blocks, so it is called on a
+// thread pool while the loop continues.
+//   json_api 8080    talk to it: curl --json '{"text": "buy milk"}' localhost:8080/notes
 //                                curl localhost:8080/notes/1
 //                                curl -X DELETE localhost:8080/notes/1
+// needs: nlohmann_json (Debian: nlohmann-json3-dev)
 #include <charconv>
 #include <csignal>
 #include <iostream>
@@ -13,10 +14,12 @@
 #include <thread>
 #include <utility>
 
+#include "spate/http/nlohmann_json.h"
 #include "spate/http/router.h"
 #include "spate/offload.h"
 
 using namespace std::chrono_literals;
+using nlohmann::json;
 using spate::http::Exchange;
 using spate::http::FieldId;
 using spate::http::Fields;
@@ -24,7 +27,7 @@ using spate::http::Status;
 
 namespace {
 
-// Stands for one that takes its time, and for a client library that blocks. Any thread.
+// Stands for a slow database with a blocking client library. Any thread.
 class Database {
  public:
   int insert(std::string text) {
@@ -53,23 +56,6 @@ class Database {
   int last_ = 0;
 };
 
-std::string json_string(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') result += '\\';
-    if (byte >= ' ') {
-      result += c;
-    } else {
-      constexpr char digits[] = "0123456789abcdef";
-      result += "\\u00";
-      result += digits[byte / 16];
-      result += digits[byte % 16];
-    }
-  }
-  return result + '"';
-}
-
 int number_of(const spate::http::Request& request) {
   const std::string text = request.param("number");
   int number = 0;
@@ -89,10 +75,15 @@ class Api {
 
  private:
   void add(Exchange exchange) {
-    read_body(std::move(exchange), 10'000, [this](Exchange whole, spate::Bytes body) {
+    read_json(std::move(exchange), [this](Exchange whole, const json& note) {
+      const auto text = note.find("text");
+      if (!note.is_object() || text == note.end() || !text->is_string()) {
+        respond_problem(whole, Status::bad_request, "a note is an object with a string \"text\"");
+        return;
+      }
       ask(
           std::move(whole),
-          [this, text = std::string(spate::text_of(body))] { return database_.insert(text); },
+          [this, text = text->get<std::string>()] { return database_.insert(text); },
           [](Exchange& answered, int number) {
             Fields fields;
             fields.set(FieldId::location, "/notes/" + std::to_string(number));
@@ -105,9 +96,8 @@ class Api {
     ask(
         std::move(exchange), [this, number] { return database_.find(number); },
         [](Exchange& answered, const std::optional<std::string>& text) {
-          if (!text) return answered.respond(Status::not_found);
-          return answered.respond(Status::ok, "{\"text\":" + json_string(*text) + "}\n",
-                                  "application/json");
+          if (!text) return respond_problem(answered, Status::not_found, "there is no such note");
+          return respond_json(answered, {{"text", *text}});
         });
   }
   void remove(Exchange exchange) {
@@ -119,8 +109,8 @@ class Api {
         });
   }
 
-  // `work` on a thread of the pool, then `answer` with its result on the loop. The Exchange waits
-  // here: if its client goes away, answering does nothing.
+  // Calls `work` on a thread of the pool, then `answer` with its result on the loop. The Exchange
+  // is kept meanwhile. If its client disconnects, responding has no effect.
   template <class Work, class Answer>
   void ask(Exchange exchange, Work work, Answer answer) {
     const int job = ++last_job_;
@@ -129,7 +119,7 @@ class Api {
       jobs_.erase(job);
     };
     auto started = offload(loop_, std::move(work), std::move(done));
-    if (started) jobs_[job] = std::move(*started);  // Else the Exchange is gone: 500.
+    if (started) jobs_[job] = std::move(*started);  // Otherwise the Exchange is destroyed: 500.
   }
 
   spate::Loop& loop_;

@@ -1,4 +1,4 @@
-// Threads post results to a loop, which adds them up without a lock.
+// Threads post results to a loop, which sums them without a lock.
 #include <cstdio>
 #include <thread>
 #include <vector>

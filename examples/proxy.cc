@@ -1,5 +1,5 @@
-// A TCP proxy. It passes on the end of either side while the other still flows, and a reset; a side
-// that reads slowly slows the other down.
+// A TCP proxy. It forwards the end of each side while the other continues, and resets. A slow
+// reader slows its sender down.
 //   proxy 8080 example.org 80         talk through it: nc localhost 8080
 #include <csignal>
 #include <cstdlib>

@@ -64,7 +64,8 @@ std::string host_in(Bytes request) {
   return spate::must(Address::ip(host, 0)).host();
 }
 
-// Version, command, a zero, type of address, address, port. None: an unknown type.
+// Parses version, command, zero, address type, address and port. Returns nothing for an unknown
+// address type.
 std::optional<Frame> frame_request(Bytes bytes) {
   if (bytes.size() < 4) return Frame::unfinished(4);
   switch (text_of(bytes)[3]) {

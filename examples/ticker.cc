@@ -1,6 +1,5 @@
-// A price that moves ten times a second, told to all who listen, by WebSocket over HTTP/1.1 or
-// HTTP/2: each message is put into its frame once, for thousands of them. Who does not read misses
-// what 8 kB have no room for.
+// Broadcasts a price ten times a second, by WebSocket over HTTP/1.1 or HTTP/2. Each message is
+// framed once for thousands of subscribers. A slow reader with 8 kB queued misses messages.
 //   ticker 8080    look at it: http://localhost:8080/
 #include <csignal>
 #include <iostream>
@@ -42,7 +41,7 @@ class Ticker {
     ++tick_;
     listeners_.publish(latest());
   }
-  // Tells the last price at once.
+  // Sends the last price at once.
   void add(spate::http::WebSocket& socket) {
     socket.send(latest());
     listeners_.subscribe(socket);
@@ -66,7 +65,7 @@ class Listener : public spate::http::WebSocketSession {
   explicit Listener(Ticker& ticker) : ticker_(ticker) {}
 
   void on_open() override { ticker_.add(socket()); }
-  void on_message(spate::Bytes, MessageKind) override {
+  void on_message(MessageKind, spate::Bytes) override {
     socket().close(CloseCode::policy_violation, "listen");
   }
 

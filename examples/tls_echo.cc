@@ -1,4 +1,4 @@
-// An echo server over TLS. SIGHUP has it read its certificate again.
+// An echo server over TLS. On SIGHUP it reloads its certificate.
 //   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30
 //     -keyout key.pem -out chain.pem -subj /CN=localhost -addext subjectAltName=DNS:localhost
 //   tls_echo 7000 chain.pem key.pem

@@ -1,4 +1,4 @@
-// A UDP echo server. Packets come in batches, and go back in batches.
+// A UDP echo server. It receives and sends packets in batches.
 //   udp_echo 7000      talk to it: nc -u localhost 7000
 #include <csignal>
 #include <iostream>

@@ -1,5 +1,5 @@
-// A chat in the browser with rooms, by WebSocket: what is said goes to all in the same room. Who
-// does not read misses what 64 kB have no room for.
+// A chat in the browser with rooms, by WebSocket: a message is sent to all in its room. A slow
+// reader with 64 kB queued misses messages.
 //   websocket_chat 8080    look at it, in several windows: http://localhost:8080/#lobby
 #include <csignal>
 #include <iostream>
@@ -53,14 +53,14 @@ class User : public spate::http::WebSocketSession {
 
   void on_open() override {
     room_.subscribe(socket());
-    room_.publish("somebody has come; here: " + std::to_string(room_.size()));
+    room_.publish("a guest joined; here: " + std::to_string(room_.size()));
   }
-  void on_message(spate::Bytes bytes, MessageKind kind) override {
+  void on_message(MessageKind kind, spate::Bytes bytes) override {
     if (kind != MessageKind::text) return socket().close(CloseCode::unsupported_data, "text only");
     room_.publish(spate::text_of(bytes));
   }
   void on_closed(CloseCode, std::string_view, std::error_code) override {
-    room_.publish("somebody has left; here: " + std::to_string(room_.size()));
+    room_.publish("a guest left; here: " + std::to_string(room_.size()));
   }
 
  private:

@@ -1,4 +1,4 @@
-// Buffer: three of them, and three strings that are told to do the same.
+// Buffer: runs the same operations on three of them and on three strings.
 #include "spate/net/buffer.h"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
-// Coroutines: tasks whose steps the bytes choose, over two scopes, a channel and a connection in
-// memory, and who is cancelled, stopped or destroyed when. Each byte and each value comes once, in
-// order; nobody is resumed who does not wait, nobody destroyed who runs, and nothing is left.
+// Coroutines: the input chooses the steps of tasks over two scopes, a channel and a connection in
+// memory, and which task is cancelled, stopped or destroyed, and when. Each byte and each value
+// arrives once, in order. Only waiting tasks are resumed, no running task is destroyed, and nothing
+// leaks.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -98,7 +99,7 @@ class Program {
     clock_.now += any_time();
     check(!loop_->run(Run::no_wait));
   }
-  // What anybody may do at once.
+  // A step that is allowed at any time.
   void act() {
     switch (input_.below(8)) {
       case 0:
@@ -197,7 +198,7 @@ class Program {
   Task<Result<int>> sends_a_value() {
     Life life(*this);
     life.waits();
-    const coro::Mutex::Held turn(co_await senders_.lock());
+    const coro::Mutex::Lock lock(co_await senders_.lock());
     const bool is_sent = co_await channel_.send(sent_);
     life.goes_on();
     if (is_sent) ++sent_;
@@ -217,7 +218,7 @@ class Program {
   Task<Result<int>> writes() {
     Life life(*this);
     life.waits();
-    const coro::Mutex::Held turn(co_await writers_.lock());
+    const coro::Mutex::Lock lock(co_await writers_.lock());
     life.goes_on();
     const std::size_t size = input_.flag() ? input_.byte() : input_.byte() * 500;
     const std::string_view part = std::string_view(all_bytes()).substr(written_, size);
@@ -235,7 +236,7 @@ class Program {
   Task<Result<int>> reads() {
     Life life(*this);
     life.waits();
-    const coro::Mutex::Held turn(co_await readers_.lock());
+    const coro::Mutex::Lock lock(co_await readers_.lock());
     life.goes_on();
     const std::size_t kind = input_.below(3);
     const std::size_t size = 1 + input_.byte();

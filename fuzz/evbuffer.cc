@@ -1,4 +1,4 @@
-// The drop-in libevent's evbuffers: three of them, and three strings that are told to do the same.
+// The drop-in libevent's evbuffers: runs the same operations on three of them and on three strings.
 #include "dropin/buffers/evbuffer_model.h"
 #include "input.h"
 

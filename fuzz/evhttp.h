@@ -1,5 +1,5 @@
-// What the targets of the drop-in evhttp share: a socket that listens, and what a program may take
-// for granted of fields.
+// Shared by the targets of the drop-in evhttp: a listening socket, and the checks of fields that a
+// program relies on.
 #pragma once
 
 #include <event2/http.h>
@@ -17,7 +17,7 @@ inline constexpr int kMostBody = 1000;
 inline constexpr int kMostHeaders = 2000;
 inline constexpr std::size_t kMostPiece = 300;
 
-// Of loopback, at any port.
+// Listens on loopback, at any port.
 inline int listen_at(sockaddr_in& where) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   where = {};

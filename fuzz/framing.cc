@@ -1,5 +1,5 @@
-// Framing: what comes out does not depend on how the bytes are parted, is all that went in, and
-// keeps to the limit.
+// Framing: the output does not depend on how the bytes are split, contains all input, and keeps to
+// the limit.
 #include "spate/net/framing.h"
 
 #include <string>
@@ -52,18 +52,18 @@ LengthField length_field(Input& input) {
   return {.width = 1 + input.below(8),
           .order = input.flag() ? ByteOrder::big : ByteOrder::little,
           .offset = input.below(6),
-          .behind = input.below(6),
+          .after = input.below(6),
           .adjustment = static_cast<std::int64_t>(
               (input.flag() ? input.number(8) : std::uint64_t{input.byte()}) - 64),
           .max = static_cast<std::size_t>(input.flag() ? input.number(8) : input.byte()),
           .keep_header = input.flag()};
 }
 
-// What it writes, it reads.
+// A header that was written is read as the same length.
 void write(LengthField field, std::size_t size) {
   std::byte target[8];
   if (!field.write(size, target)) return;
-  field.offset = field.behind = 0;
+  field.offset = field.after = 0;
   field.keep_header = false;
   const Frame frame = field.next(Bytes(target, field.width));
   if (size == 0) return check(frame.state == Frame::State::whole && frame.message.empty());
@@ -88,7 +88,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const LengthField framing = length_field(input);
       const auto written = static_cast<std::size_t>(input.number(input.flag() ? 8 : 1));
       write(framing, written);
-      const std::size_t header = framing.offset + framing.width + framing.behind;
+      const std::size_t header = framing.offset + framing.width + framing.after;
       const std::size_t max = framing.max + (framing.keep_header ? header : 0);
       try_out(framing, input.rest(), step, max < framing.max ? SIZE_MAX : max);
       break;

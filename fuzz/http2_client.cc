@@ -1,6 +1,5 @@
-// A client of HTTP/2 whose server says anything, in any pieces, or any frames: each call has one
-// outcome, bodies and the messages of a WebSocket are as long as they may be, and nothing is left
-// in the end.
+// A client of HTTP/2 whose server sends anything, in any pieces, or any frames: each call has one
+// outcome, bodies and messages of a WebSocket keep to their limits, and nothing is left in the end.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -18,7 +17,7 @@
 namespace spate::fuzz {
 namespace {
 
-// What a server begins with: its settings, by which it takes WebSockets, and that it has seen ours.
+// The server's first frames: its SETTINGS, which allow WebSockets, and the acknowledgement of ours.
 constexpr std::string_view kBeginning("\0\0\6\4\0\0\0\0\0\0\10\0\0\0\1\0\0\0\4\1\0\0\0\0", 24);
 constexpr std::size_t kMostBody = 500;
 
@@ -57,7 +56,7 @@ class Socket final : public http::WebSocketHandler {
     ++outcomes_.asked;
   }
   void on_open() override { check(socket_.send("hello")); }
-  void on_message(Bytes bytes, http::MessageKind) override {
+  void on_message(http::MessageKind, Bytes bytes) override {
     check(bytes.size() <= kMostBody);
     socket_.send(http::MessageKind::binary, bytes);
   }
@@ -80,7 +79,7 @@ http::Call ask(http::Client& client, Outcomes& outcomes, http::CallOptions optio
       std::move(options));
 }
 
-// A call with an upload, which is written, held up and cancelled as the input says.
+// A call with an upload, which is written, paused and cancelled as the input says.
 class Caller final : public http::CallHandler {
  public:
   Caller(http::Client& client, Outcomes& outcomes, http::CallOptions options)
@@ -149,7 +148,7 @@ class Conversation {
     if (!speakers_.empty()) speakers_.back()->say(text);
     turn();
   }
-  // What one call does, or another.
+  // Acts on one call, or starts another.
   void act(Input& input) {
     const std::size_t chosen = input.below(8);
     if (chosen < callers_.size()) return callers_[chosen]->act(input);
@@ -165,7 +164,7 @@ class Conversation {
     }
     callers_.push_back(std::make_unique<Caller>(client_, outcomes_, std::move(options)));
   }
-  // Until nothing is asked again any more.
+  // Ends all calls, and runs until none is repeated any more.
   void finish() {
     for (const auto& caller : callers_) caller->finish();
     for (int i = 0; i < 20 && outcomes_.told < outcomes_.asked; ++i) {

@@ -1,5 +1,5 @@
-// Frames of HTTP/2 that are well-formed, as an Input chooses them: what they bring, and when, is
-// what may be wrong with them. So no choice is spent on bytes that no compression has made.
+// Well-formed frames of HTTP/2, chosen by an Input: only their contents and their order may be
+// wrong. So no input is wasted on bytes that HPACK cannot produce.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// A server of HTTP/2 whose client says anything, in any pieces, or any frames: bodies come as long
-// as they may be, tunnels echo, and nothing is left in the end.
+// A server of HTTP/2 whose client sends anything, in any pieces, or any frames: bodies keep to
+// their limit, tunnels echo, and nothing is left in the end.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -43,7 +43,7 @@ class Speaker final : public StreamHandler {
   Stream stream_;
 };
 
-// Of a tunnel; owns itself.
+// The far end of a tunnel; owns itself.
 class Echo final : public StreamHandler {
  public:
   explicit Echo(Stream stream) : stream_(std::move(stream)) { stream_.start(*this); }
@@ -72,7 +72,7 @@ void answer(http::Exchange exchange) {
   });
 }
 
-// Keeps its exchange, and does with it what the input says. Each is told its end once.
+// Keeps its exchange, and does with it what the input says. on_closed() is called once for each.
 class Keeper final : public http::ExchangeHandler {
  public:
   explicit Keeper(http::Exchange exchange) : exchange_(std::move(exchange)) {

@@ -1,5 +1,5 @@
-// The chunked coding: what comes out does not depend on how the bytes arrived or on how much of
-// them was used; its framing keeps to its budget; data that is written in chunks is read as itself.
+// The chunked coding: the output does not depend on how the bytes arrived or on how many of them
+// were used; its framing keeps to its limit; data written in chunks is read back unchanged.
 #include "http/codec/chunked.h"
 
 #include <algorithm>

@@ -21,7 +21,7 @@ Loop& loop() {
   return *made;
 }
 
-// Says the script, a step at a time, whenever it is asked something, then ends.
+// Sends the script, a step for each request, then ends.
 class Speaker final : public StreamHandler {
  public:
   Speaker(Stream stream, std::string_view script, std::size_t step)
@@ -36,7 +36,7 @@ class Speaker final : public StreamHandler {
   }
   void on_closed(std::error_code) override {}
 
-  // False when there is nothing more to say.
+  // Returns false at the end of the script.
   bool speak() {
     if (!is_asked_ || is_done_) return false;
     const std::string_view piece = script_.substr(0, step_);
@@ -64,7 +64,7 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-// What a script is an answer to.
+// The request that a script answers.
 struct Question {
   http::Method method = http::Method::get;
   bool decompresses = false;
@@ -119,7 +119,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t step = 1 + input.below(64);
   const fuzz::Outcome whole = fuzz::converse(question, input.rest(), 1 << 20);
   const fuzz::Outcome split = fuzz::converse(question, input.rest(), step);
-  // What lies behind a redirect may be thrown away, or be the answer that follows.
+  // The bytes after a redirect may be dropped, or be the next response.
   if (question.redirects == 0) fuzz::check(whole == split);
   return 0;
 }

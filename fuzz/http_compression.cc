@@ -1,5 +1,5 @@
-// Compression: any bytes are refused or inflate to no more than the limit, however they are parted;
-// what was compressed comes back.
+// Compression: any bytes are rejected or inflate to no more than the limit, however they are split;
+// compressed data inflates to the original.
 #include "spate/http/compression.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Server-sent events: what is read does not depend on how the bytes are parted; what is written is
-// read as the same.
+// Server-sent events: parsing does not depend on how the bytes are split; written events are parsed
+// as the same.
 #include "spate/http/event_stream.h"
 
 #include <string>

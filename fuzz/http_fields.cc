@@ -1,5 +1,5 @@
-// Values of fields: dates, ranges, conditions, cookies, media types, negotiation. What is taken is
-// written and read again as the same.
+// Values of fields: dates, ranges, conditions, cookies, media types, negotiation. An accepted value
+// is written and parsed again as the same.
 #include <string>
 
 #include "http/codec/cookie_date.h"
@@ -68,7 +68,7 @@ void take_cookies(std::string_view text) {
   check(again && http::format_set_cookie(*again) == *written);
 }
 
-// No cookie goes to another's host, none that is secure without TLS.
+// Cookies are sent only to their host, and secure ones only over TLS.
 void use_jar(Input& input) {
   http::CookieJar jar({.per_domain = 4, .total = 6});
   const http::Url urls[] = {

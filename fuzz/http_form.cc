@@ -1,5 +1,5 @@
-// Forms: what comes out of a multipart body does not depend on how the bytes are parted, and what
-// is built from any names and data is read as these.
+// Forms: parsing a multipart body does not depend on how the bytes are split, and a form built from
+// any names and data is parsed as these.
 #include "spate/http/form.h"
 
 #include <string>

@@ -1,5 +1,5 @@
-// Heads of HTTP/1: vectors and tables answer the same; what is answered does not depend on how the
-// bytes arrived; a head that was read is written and read again as itself.
+// Header sections of HTTP/1: vectors and tables agree; the result does not depend on how the bytes
+// arrived; an accepted header section is written and parsed again as itself.
 #include "http/codec/head.h"
 
 #include <algorithm>

@@ -1,21 +1,19 @@
-// The PROXY protocol: a header is whole, broken or unfinished by what there is of it, within its
-// limits, and does not change its mind.
-#include "http/codec/proxy_protocol.h"
-
+// The PROXY protocol: a prefix of the input is complete, malformed or incomplete, within its
+// limits, and more bytes do not change a final result.
 #include "input.h"
+#include "spate/net/proxy_protocol.h"
 
 namespace spate::fuzz {
 namespace {
 
-using http::ProxyHeader;
 using State = ProxyHeader::State;
 
 void parse(Bytes bytes) {
-  const ProxyHeader whole = http::parse_proxy_header(bytes);
+  const ProxyHeader whole = parse_proxy_header(bytes);
   for (std::size_t size = 0; size < bytes.size() && size < 300; ++size) {
-    const ProxyHeader part = http::parse_proxy_header(bytes.first(size));
+    const ProxyHeader part = parse_proxy_header(bytes.first(size));
     if (part.state == State::unfinished) {
-      check(part.size > size && part.size <= http::kMostProxyHeader);
+      check(part.size > size && part.size <= kMostProxyHeader);
       if (whole.state == State::whole) check(part.size <= whole.size);
     } else {
       check(part.state == whole.state && part.size == whole.size);

@@ -1,5 +1,5 @@
-// Url, Query and paths: what is taken is valid, prints and parses as itself, and does not leave the
-// root of a file server.
+// Url, Query and paths: an accepted text is valid, prints and parses as itself, and does not leave
+// the root of a file server.
 #include "spate/http/url.h"
 
 #include "input.h"

@@ -1,5 +1,6 @@
-// Frames of WebSocket: what is read does not depend on how the bytes are parted, nor, but for the
-// parts themselves, on whether messages are shown in parts; what is written is read as the same.
+// Frames of WebSocket: the result does not depend on how the bytes are split, nor, apart from the
+// parts themselves, on whether messages are delivered in parts; written frames are parsed as the
+// same.
 #include <algorithm>
 #include <memory>
 #include <string>

@@ -9,7 +9,7 @@
 
 namespace spate::fuzz {
 
-// What must hold. A fuzzer needs a crash to take notice.
+// Aborts unless `holds`. libFuzzer reports only crashes.
 inline void check(bool holds) {
   if (!holds) std::abort();
 }

@@ -1,5 +1,5 @@
-// Messages of DNS, of the drop-in libevent: answers to a question, and any records. What is written
-// reads as it was.
+// Messages of DNS, of the drop-in libevent: answers to a question, and any records. Written
+// messages are parsed as the same.
 #include <span>
 
 #include "compat/libevent/dns/answer.h"

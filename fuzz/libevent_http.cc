@@ -1,5 +1,5 @@
-// A server of the drop-in evhttp that gets any bytes in any pieces: the program never sees a
-// request that is not whole, nor more bytes than it allows, and a connection ends or goes on.
+// A server of the drop-in evhttp that receives any bytes in any pieces: the program never sees an
+// incomplete request, nor more bytes than it allows.
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <event2/http.h>
@@ -48,7 +48,7 @@ class Server {
   }
 
  private:
-  // The fuzzer's clock interrupts what waits.
+  // The fuzzer's timer signal interrupts blocking calls.
   bool connects(int fd) const {
     const auto* address = reinterpret_cast<const sockaddr*>(&address_);
     while (::connect(fd, address, sizeof address_) != 0 && errno != EISCONN) {

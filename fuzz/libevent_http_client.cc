@@ -1,6 +1,5 @@
-// A client of the drop-in evhttp whose server says anything, in any pieces: each request has one
-// outcome, no answer is longer than it may be, and what is left when the connection goes is told
-// nothing.
+// A client of the drop-in evhttp whose server sends anything, in any pieces: each request has one
+// outcome, no response exceeds its limit, and no callback comes after the connection was freed.
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <event2/http.h>
@@ -32,7 +31,7 @@ class Server {
   ~Server() { end(); }
 
   ev_uint16_t port() const { return ntohs(address_.sin_port); }
-  // To whoever came last.
+  // Sends to the latest client.
   void say(std::string_view text) {
     take_all();
     if (!clients_.empty())
@@ -44,7 +43,7 @@ class Server {
     ::close(clients_.back());
     clients_.pop_back();
   }
-  // Nobody is served any more.
+  // Stops serving.
   void end() {
     if (listener_ < 0) return;
     take_all();

@@ -1,5 +1,5 @@
-// The texts of the drop-in evhttp: a URI that parses joins and parses again as itself, each of its
-// parts can be set by itself, and what is encoded decodes.
+// The texts of the drop-in evhttp: a parsed URI joins and parses again as itself, each of its parts
+// can be set separately, and encoded text decodes.
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
 #include <sys/queue.h>

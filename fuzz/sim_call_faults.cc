@@ -1,4 +1,4 @@
-// Plans of failing system calls: what is taken has sane rules, what is not has a reason.
+// Plans of failing system calls: an accepted plan has sane rules, a rejected one has a reason.
 #include "sim/calls/call_faults.h"
 
 #include "input.h"
@@ -28,7 +28,7 @@ void use(CallFaults::Rules rules) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   spate::fuzz::Input input(data, size);
   std::string_view text = input.rest();
-  if (text.ends_with('\n')) text.remove_suffix(1);  // Of a seed that is a text.
+  if (text.ends_with('\n')) text.remove_suffix(1);  // The newline of a seed that is a text file.
   auto rules = spate::sim::CallFaults::parse(text);
   if (rules) {
     spate::fuzz::use(std::move(*rules));

@@ -1,5 +1,5 @@
-// Stream: two ends in memory, a script of what both do, inside their callbacks too, and a count of
-// what each direction must carry.
+// Stream: two ends in memory, a script of their operations, inside their callbacks too, and a count
+// of the bytes that each direction must deliver.
 #include "spate/net/stream.h"
 
 #include <memory>
@@ -11,10 +11,10 @@
 namespace spate::fuzz {
 namespace {
 
-// Of one end: more only takes longer.
+// The most bytes that one end sends: more only takes longer.
 constexpr std::size_t kMax = 500'000;
 
-// What either end sends, from its first byte on.
+// The bytes that either end sends, from its first byte on.
 const std::string& all_bytes() {
   static const std::string bytes = [] {
     std::string made(2 * kMax, ' ');
@@ -24,7 +24,7 @@ const std::string& all_bytes() {
   return bytes;
 }
 
-// One end, and what is known of it.
+// One end, and the state that the test expects.
 class End final : public StreamHandler {
  public:
   End(Input& input, Stream stream) : input_(input), stream_(std::move(stream)) {
@@ -59,7 +59,7 @@ class End final : public StreamHandler {
     begin_callback();
     check(!closed_ && !stream_.is_open() && !stream_.is_writable());
     closed_ = true;
-    // Nobody but the peer or a queue that was full can have broken it.
+    // Only the peer or a full queue can have broken it.
     if (error) check(is_cut_short_ || peer_->is_cut_short_ || peer_->is_discarding_ || is_limited_);
     if (error) is_cut_short_ = true;
     end_callback();
@@ -99,7 +99,7 @@ class End final : public StreamHandler {
     }
   }
 
-  // What there is must arrive once nobody holds it up any more.
+  // Lifts every pause, so that all pending bytes must arrive.
   void let_go() {
     if (is_gone_) return;
     is_paused_ = false;
@@ -168,15 +168,15 @@ class End final : public StreamHandler {
   End* peer_ = nullptr;
   std::size_t accepted_ = 0;  // Bytes that write() has taken.
   std::size_t used_ = 0;
-  std::size_t left_ = 0;  // Of what was offered last.
+  std::size_t left_ = 0;  // Bytes of the last on_data() that were not used.
   bool in_callback_ = false;
   bool is_paused_ = false;
   bool is_ending_ = false;
-  bool is_discarding_ = false;  // What the peer sends is thrown away.
+  bool is_discarding_ = false;  // Discards the peer's data.
   bool is_limited_ = false;
   bool drops_ = false;
-  bool is_cut_short_ = false;  // Not all that was accepted arrives.
-  bool is_gone_ = false;       // Nobody is to be called.
+  bool is_cut_short_ = false;  // Some accepted bytes do not arrive.
+  bool is_gone_ = false;       // No callback may come.
   bool ended_ = false;
   bool closed_ = false;
 };

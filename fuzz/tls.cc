@@ -1,8 +1,7 @@
-// TLS over a hostile transport: two ends that talk through somebody who splits, changes, repeats,
-// keeps or adds bytes, or hangs up; or one end, and whatever the fuzzer says.
-//
-// Whatever happens to the ciphertext, what is received is the beginning of what was sent, and an
-// end without an error is the end of it.
+// TLS over a hostile transport: two ends whose transport splits, changes, repeats, delays or adds
+// bytes, or hangs up; or one end, whose peer sends the fuzzer's bytes. Whatever happens to the
+// ciphertext, the received text is a prefix of the sent text, and an end without an error comes
+// only after all of it.
 #include "spate/net/tls.h"
 
 #include <memory>
@@ -96,7 +95,7 @@ class Carrier final : public StreamHandler {
       to_.end();
     } else if (what < 253) {
       to_.abort();
-    }  // Else it is lost.
+    }  // Otherwise it is lost.
     return used;
   }
   void on_end() override { to_.end(); }
@@ -124,7 +123,7 @@ void talk(Loop& loop, Input& input) {
   for (int i = 0; i < 400 && !(client.is_done() && server.is_done()); ++i) loop.run(Run::no_wait);
 }
 
-// What the fuzzer says is all that comes.
+// The fuzzer's bytes are the only input.
 void listen(Loop& loop, Input& input) {
   auto pair = std::move(*Stream::memory_pair(loop));
   Side side(input, 100);

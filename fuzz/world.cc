@@ -1,6 +1,6 @@
-// A World: the program of tests/swarms/small_world.h. What a seed would draw is the
-// fuzzer's to say: from the front of its bytes what the program leaves to chance, from behind what
-// befalls each packet, and who is first. When they meet, the weather is fine.
+// A World: the program of tests/swarms/small_world.h. The fuzzer's bytes replace the random draws
+// of a seed. Bytes from the front make the program's choices. Bytes from the back choose the fate
+// of each packet and the order of events. When the two meet, no more faults are injected.
 #include <cstdint>
 #include <cstdio>
 #include <span>

@@ -1,4 +1,6 @@
 // spate-httpd: serves the files beneath a directory. kUsage is its manual.
+#include <unistd.h>
+
 #include <charconv>
 #include <csignal>
 #include <cstdio>
@@ -7,12 +9,13 @@
 #include <string>
 #include <string_view>
 
-#include "spate/http/date.h"
+#include "spate/http/access_log.h"
 #include "spate/http/files.h"
 #include "spate/http/inspector.h"
 #include "spate/http/server.h"
 #include "spate/loop.h"
 #include "spate/signal.h"
+#include "spate/version.h"
 
 using namespace std::chrono_literals;
 
@@ -26,8 +29,9 @@ constexpr std::string_view kUsage =
     "  --listing            lists directories that have no index.html\n"
     "  --hidden             serves names that begin with a dot, too\n"
     "  --workers N          threads; one per processor if it is not given\n"
-    "  --log                prints a line for each request\n"
+    "  --log                prints a line for each request, in the combined log format\n"
     "  --inspect [HOST:]PORT  shows what it does to browsers of this host\n"
+    "  --version            prints the version of spate\n"
     "  --help               prints this\n"
     "\n"
     "Beside a file, \"name.br\" and \"name.gz\" are sent to clients that accept them.\n";
@@ -104,6 +108,10 @@ Settings parse(Arguments arguments) {
       std::fputs(kUsage.data(), stdout);
       std::exit(0);
     }
+    if (text == "--version") {
+      std::printf("spate-httpd %s\n", spate::version().data());
+      std::exit(0);
+    }
     if (text.starts_with("-")) {
       take_option(settings, text, arguments);
     } else if (settings.directory.empty()) {
@@ -116,23 +124,16 @@ Settings parse(Arguments arguments) {
   return settings;
 }
 
-// One write a line: lines of several threads do not mix.
-void print_line(const spate::http::AccessRecord& record) {
-  char date[spate::http::kDateSize];
-  const auto now = std::chrono::floor<std::chrono::seconds>(spate::Loop::current()->wall_now());
-  std::string line = record.request.peer().to_string();
-  line.append(" [").append(spate::http::format_date(now, date)).append("] \"");
-  line.append(record.request.method_name()).append(" ").append(record.request.target());
-  line += "\" " + std::to_string(spate::http::code_of(record.status)) + ' ' +
-          std::to_string(record.sent) + ' ' + std::to_string(record.duration / 1us) + "us";
-  if (record.error) line += ' ' + record.error.message();
-  line += '\n';
-  std::fputs(line.c_str(), stdout);
-  std::fflush(stdout);
-}
-
 std::string reason(const std::string& what, std::error_code error) {
   return what + ": " + error.message();
+}
+
+spate::http::AccessLog open_log(const Settings& settings) {
+  if (!settings.log) return {};
+  auto log = spate::http::AccessLog::to_descriptor(STDOUT_FILENO);
+  if (log) return std::move(*log);
+  if (log.error() != std::errc::bad_file_descriptor) fail(1, reason("cannot log", log.error()));
+  return {};  // There is no standard output.
 }
 
 spate::http::MakeService make_files(const Settings& settings) {
@@ -144,10 +145,11 @@ spate::http::MakeService make_files(const Settings& settings) {
   };
 }
 
-void serve(const Settings& settings, const spate::Address& address, spate::Workers& workers) {
+void serve(const Settings& settings, const spate::Address& address, spate::Workers& workers,
+           const spate::http::AccessLog& log) {
   spate::http::ServerOptions options;
   options.compression = spate::http::Compression::by_type;  // Of listings.
-  if (settings.log) options.log = print_line;
+  if (settings.log) options.log = log.writer();
   const auto bound = spate::http::serve(workers, address, make_files(settings), options);
   if (!bound) {
     const char* advice =
@@ -157,7 +159,8 @@ void serve(const Settings& settings, const spate::Address& address, spate::Worke
                                                             : "";
     fail(1, reason("cannot listen on " + address.to_string(), bound.error()) + advice);
   }
-  std::printf("serving %s at http://%s\n", settings.directory.c_str(), bound->to_string().c_str());
+  std::printf("serving %s at http://%s\n", settings.directory.c_str(),
+              bound->address().to_string().c_str());
   std::fflush(stdout);
 }
 
@@ -189,6 +192,7 @@ int main(int argc, char** argv) {
   if (!address) misuse("--port needs [HOST:]PORT, not \"" + settings.port + "\"");
   const auto files = spate::http::Files::open(settings.directory);
   if (!files) fail(1, reason("cannot serve " + settings.directory, files.error()));
+  const auto log = open_log(settings);
   auto workers = spate::Workers::create({.threads = settings.workers});
   if (!workers) fail(1, reason("cannot start threads", workers.error()));
   auto loop = spate::must(spate::Loop::create());
@@ -197,7 +201,7 @@ int main(int argc, char** argv) {
   spate::Signal terminated(*loop, stop);
   spate::must(interrupted.start(SIGINT));
   spate::must(terminated.start(SIGTERM));
-  serve(settings, *address, **workers);
+  serve(settings, *address, **workers, log);
   auto inspector = spate::must(spate::http::Inspector::create(*loop));
   inspector.add("workers", **workers);
   inspector.add("main", *loop);

@@ -2,8 +2,8 @@
 """Writes the loop as one source.   tools/amalgamate.py DIRECTORY [--libev] [--root ROOT]
 
 For extensions that have to carry their own copy: DIRECTORY gets spate.cc and spate.h, the loop with
-its C interface, which need nothing but a compiler (g++ -std=c++23 -c spate.cc). What is in it: the
-loop and all watchers; not the network, which needs c-ares. With --libev it gets spate_ev.cc and
+its C interface, which need nothing but a compiler (g++ -std=c++23 -c spate.cc). It contains the
+loop and all watchers, without the network, which needs c-ares. With --libev it gets spate_ev.cc and
 spate_ev.h, the drop-in libev for programs that have libev compiled in: docs/drop-in.md. Nothing is
 exported when they are compiled with -fvisibility=hidden.
 """
@@ -13,23 +13,25 @@ import os
 import re
 import sys
 
-# In the order in which they are compiled; of each, all sources but the tests.
+# In the order of compilation; all sources of each except tests.
 DIRECTORIES = ("src/base", "src/sys", "src/backend", "src/core")
 SOURCES = ("src/net/names/name_error.cc",)
 C = "src/c"
 NOT_IN_IT = re.compile(r"_test\.cc$")
-# What only a shared library needs: its size of every struct, the program's allocator below
-# everything, the names of libevent.
+# Files that only a shared library needs: the recorded sizes of structs, the program's allocator
+# below everything, the names of libevent.
 LIBEV = ("compat/libev", "compat/libev_source")
 NOT_IN_LIBEV = re.compile(r"/(abi|memory|emulation)\.cc$")
-# Whose place this line takes.
+# NO_EXPORTS replaces the lines that include this header.
 EXPORTS = "include/spate/export.h"
 HEADER_BEGINS = "#ifndef SPATE_API\n#define SPATE_API\n#endif\n"
 NO_EXPORTS = ["#define SPATE_EXPORT"]
+VERSION = "include/spate_version.h"
+INCLUDED_VERSION = re.compile(r'^#include "spate_version\.h"\n', re.M)
 EXPORTING = re.compile(r"#pragma GCC visibility ")
-# Of the drop-in, the first of which takes the place of the second.
+# Files of the drop-in, the first of which replaces the second.
 NODE_ROOM, NO_ROOM = "compat/libev_source/node_room.h", "include/spate/node_room.h"
-# Of src/c, what hands over to the network.
+# A source of src/c that includes one of these belongs to the network.
 NETWORK = re.compile(r'^#include "spate_(net|tls)\.h"', re.M)
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"')
@@ -88,15 +90,24 @@ def all_of_loop(root):
     return [name for room in DIRECTORIES for name in sources_in(root, room)] + list(SOURCES)
 
 
+def whole_header(root, header):
+    """Returns the text of C's header, with that of the version in it."""
+    return INCLUDED_VERSION.sub(lambda _: without_guard(read(root, VERSION)), read(root, header))
+
+
+def without_guard(text):
+    return text.replace("#pragma once\n", "")
+
+
 def write_c(root, directory):
     header = "include/spate.h"
-    whole = Amalgamation(root, {header, EXPORTS})
+    whole = Amalgamation(root, {header, EXPORTS, VERSION})
     whole.lines += NO_EXPORTS + ['#include "spate.h"']
     last = [name for name in sources_in(root, C) if not NETWORK.search(read(root, name))]
     for name in all_of_loop(root) + last:
         whole.add(name)
     write(directory, "spate.cc", "\n".join(whole.lines) + "\n")
-    write(directory, "spate.h", HEADER_BEGINS + read(root, header))
+    write(directory, "spate.h", HEADER_BEGINS + whole_header(root, header))
 
 
 def write_libev(root, directory):

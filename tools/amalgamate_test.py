@@ -9,7 +9,8 @@ import unittest
 import amalgamate
 
 TREE = {
-    "include/spate.h": "#pragma once\nint spate_one(void);\n",
+    "include/spate.h": "#pragma once\n#include \"spate_version.h\"\nint spate_one(void);\n",
+    "include/spate_version.h": "#pragma once\n#define SPATE_VERSION 100\n",
     "include/spate/export.h": "#define SPATE_EXPORT visible\n",
     "src/base/a.h": "#pragma once\n#include <vector>\n#include \"spate/export.h\"\nint a();\n",
     "src/base/a.cc": "#include \"base/a.h\"\nint a() { return 1; }\n",

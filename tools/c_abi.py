@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Holds the binary interface of C.   tools/c_abi.py [--record] [--root ROOT]
+"""Checks the binary interface of C.   tools/c_abi.py [--record] [--root ROOT]
 
-Compares what the headers of C say, as a compiler lays it out, with what was recorded in
-tests/c/abi.txt: the size of each struct, the place and size of each member, the value of each
-constant, the type of each function. What was recorded must not change, nor go, since programs that
-are built already depend on it; what is new is added by --record. Structs that begin with their size
-may grow.
+Compares the headers of C, as a compiler lays them out, with the record in tests/c/abi.txt: the size
+of each struct, the place and size of each member, the value of each constant, the type of each
+function. A recorded line must neither change nor disappear, since compiled programs depend on it;
+--record adds new lines. Structs that begin with their size may grow.
 """
 
 import argparse
@@ -53,7 +52,8 @@ def may_grow(body):
 
 
 def probe(code):
-    """A program that prints a line for each thing whose place or value a compiler decides."""
+    """Returns a program that prints a line for each layout or value that the compiler
+    determines."""
     yield from ("#include <stdio.h>", "#include <stddef.h>")
     yield from (f"#include <{header}>" for header in HEADERS)
     yield "int main(void) {"
@@ -82,7 +82,7 @@ def laid_out(root, code, compiler):
 
 
 def described(root, compiler):
-    """Lines that begin with the key of what they describe, sorted."""
+    """Lines that begin with the key of the thing described, sorted."""
     code = code_of(root)
     lines = laid_out(root, code, compiler)
     lines += [f"function {name}: {flat(result)} ({flat(parameters)})"

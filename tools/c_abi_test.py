@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of tools/c_abi.py: what it finds, on small headers."""
+"""Tests of tools/c_abi.py: its findings on small headers."""
 
 import contextlib
 import io

@@ -1,26 +1,42 @@
 #!/usr/bin/env python3
 """Compiles each public header by itself.   tools/check_headers.py [--compiler NAME] [--root DIR]
-                                                                [--together]
+                                                                [--together] [--lenient]
 
-Without exceptions and run-time type information; with them all headers in one, as what a header
-lacks it lacks either way. Warnings are errors. Prints what the compiler says about each header that
-does not compile.
+Compiles without exceptions and run-time type information; with them all headers in one, since a
+missing include fails either way. Warnings are errors unless --lenient is given. Prints the
+compiler's errors for each header that does not compile.
 
-With --together all headers are in one without them, too: for a second compiler, as a header that
-lacks another does so with either.
+With --together all headers are in one without them, too: enough for a second compiler, since a
+missing include fails with either.
+
+A header whose comment has a line `// Needs FILE` is left out where the compiler has no such file.
 """
 
 import argparse
 import concurrent.futures
 import os
+import re
 import shutil
 import subprocess
 import sys
 
 FLAGS = ["-std=c++23", "-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow",
          "-Wconversion", "-Wno-sign-conversion", "-Wnon-virtual-dtor", "-Wold-style-cast",
-         "-Woverloaded-virtual", "-Werror"]
+         "-Woverloaded-virtual"]
+STRICT = ["-Werror"]
 WITHOUT = ["-fno-exceptions", "-fno-rtti"]
+
+
+NEEDS = re.compile(r"^// Needs (\S+\.h(?:pp)?)\b", re.MULTILINE)
+
+
+def is_usable(compiler, path):
+    """Returns whether the compiler has the files that a header needs."""
+    with open(path, encoding="utf-8") as header:
+        needs = NEEDS.findall(header.read())
+    text = "".join(f"#if !__has_include(<{name}>)\n#error\n#endif\n" for name in needs)
+    return not needs or subprocess.run([compiler, "-E", "-x", "c++", "-"], input=text, text=True,
+                                       capture_output=True, check=False).returncode == 0
 
 
 def public_headers(include):
@@ -31,7 +47,8 @@ def public_headers(include):
 
 
 def compiles(compiler, include, headers, flags):
-    """The compiler's complaints; empty when there are none. Twice, as they must bear that too."""
+    """Returns the compiler's errors, or an empty text. Includes each header twice, which must
+    work too."""
     text = "".join(f"#include <{header}>\n" for header in headers)
     run = subprocess.run(
         [compiler, *FLAGS, *flags, "-I", include, "-x", "c++", "-"],
@@ -40,9 +57,10 @@ def compiles(compiler, include, headers, flags):
     return "" if run.returncode == 0 else run.stdout or f"exit code {run.returncode}\n"
 
 
-def check(compiler, include, together=False):
+def check(compiler, include, together=False, more=()):
     """(number of headers, problems)"""
-    headers = list(public_headers(include))
+    headers = [header for header in public_headers(include)
+               if is_usable(compiler, os.path.join(include, header))]
     work = [("all of them, with exceptions and RTTI", headers, [])]
     if together:
         work.append(("all of them, without", headers, WITHOUT))
@@ -50,7 +68,7 @@ def check(compiler, include, together=False):
         work += [(f"{header}, without", [header], WITHOUT) for header in headers]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         results = list(pool.map(
-            lambda item: compiles(compiler, include, item[1], item[2]), work))
+            lambda item: compiles(compiler, include, item[1], [*more, *item[2]]), work))
     return len(headers), [f"{what}:\n{said}" for (what, _, _), said in zip(work, results) if said]
 
 
@@ -59,13 +77,14 @@ def main(arguments):
     parser.add_argument("--compiler", default="g++")
     parser.add_argument("--root", default=os.path.join(os.path.dirname(__file__), ".."))
     parser.add_argument("--together", action="store_true")
+    parser.add_argument("--lenient", dest="more", action="store_const", const=[], default=STRICT)
     options = parser.parse_args(arguments)
     if not shutil.which(options.compiler):
         parser.error(f"there is no compiler {options.compiler}")
     include = os.path.join(os.path.abspath(options.root), "include")
     if not os.path.isdir(include):
         parser.error(f"there is no directory {include}")
-    count, problems = check(options.compiler, include, options.together)
+    count, problems = check(options.compiler, include, options.together, options.more)
     print("".join(problems), end="")
     print(f"headers: {count} headers, {len(problems)} problem{'s' if len(problems) != 1 else ''}")
     return 1 if problems else 0

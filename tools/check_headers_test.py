@@ -9,16 +9,16 @@ import unittest
 import check_headers
 
 
-def problems(text, together=False):
+def problems(text, together=False, more=check_headers.STRICT):
     with tempfile.TemporaryDirectory() as include:
         with open(os.path.join(include, "a.h"), "w", encoding="utf-8") as file:
             file.write(text)
-        count, found = check_headers.check("g++", include, together)
+        count, found = check_headers.check("g++", include, together, more)
         assert count == 1
         return found
 
 
-@unittest.skipUnless(shutil.which("g++"), "needs g++")
+@unittest.skipUnless(shutil.which("g++"), "g++ is not installed (package g++)")
 class Headers(unittest.TestCase):
     def test_a_header_with_all_it_needs_compiles(self):
         text = "#pragma once\n#include <cstddef>\ninline std::size_t a = 1;\n"
@@ -34,6 +34,16 @@ class Headers(unittest.TestCase):
         self.assertEqual(len(found), 1)
         self.assertIn("with exceptions", found[0])
 
+    def test_a_header_that_needs_what_is_missing_is_left_out(self):
+        headers = os.path.join(os.path.dirname(__file__), os.pardir, "include", "spate", "http")
+        for name, needs in (("simdjson", "simdjson.h"), ("nlohmann_json", "nlohmann/json.hpp")):
+            with open(os.path.join(headers, name + ".h"), encoding="utf-8") as header:
+                self.assertEqual(check_headers.NEEDS.findall(header.read()), [needs])
+        with tempfile.NamedTemporaryFile("w", suffix=".h") as header:
+            header.write("// Needs nothing/of_this.hpp (in no package).\n")
+            header.flush()
+            self.assertFalse(check_headers.is_usable("g++", header.name))
+
     def test_a_missing_guard_is_found(self):
         self.assertEqual(len(problems("struct A {};\n")), 2)
 
@@ -41,6 +51,11 @@ class Headers(unittest.TestCase):
         found = problems("#pragma once\ninline void f() { throw 1; }\n")
         self.assertEqual(len(found), 1)
         self.assertIn("without", found[0])
+
+    def test_a_warning_is_a_problem_unless_it_is_lenient(self):
+        text = "#pragma once\ninline int f(long a) { return a; }\n"
+        self.assertEqual(len(problems(text)), 2)
+        self.assertEqual(problems(text, more=[]), [])
 
     def test_together_they_are_looked_at_either_way(self):
         found = problems("#pragma once\ninline void f() { throw 1; }\n", together=True)

@@ -11,10 +11,10 @@ import sys
 
 from source_tree import blank, files, finish, is_test, read, root_from
 
-# What each layer may include beside itself and the vocabulary, from the ground up: only what stands
-# above it here, so that there is no circle. A layer is a directory of src/, or a room of src/net,
-# with the public headers that go with it: include/spate/*.h are core's, but for BESIDE_CORE, and
-# include/spate/net/*.h those of the rooms of net; include/*.h are C's.
+# The layers that each layer may include beside itself and the vocabulary, from the ground up. A
+# layer may include only layers listed above it, so that there is no circle. A layer is a directory
+# of src/, or a room of src/net, with its public headers: include/spate/*.h are core's, except
+# BESIDE_CORE, and include/spate/net/*.h those of the rooms of net; include/*.h are C's.
 GROUND = {"base", "sys", "core", "net"}
 PUBLIC = "the public headers of the loop and the network"
 LAYERS = {
@@ -24,58 +24,70 @@ LAYERS = {
     "core": {"base", "sys", "backend"},
     "pool": {"base", "sys", "core"},
     "net": {"base", "sys", "core"},
+    "file": GROUND | {"pool"},
     "net/stream": GROUND,
-    "net/listen": GROUND | {"net/stream"},
     "net/names": GROUND,
     "net/connect": GROUND | {"net/stream", "net/names"},
+    "net/listen": GROUND | {"net/stream", "net/connect"},
     "net/datagram": GROUND,
     "net/process": GROUND | {"net/stream"},
     "net/secure": GROUND | {"net/stream", "net/connect"},
     "net/client": GROUND | {"net/stream", "net/connect", "net/secure"},
-    "net/workers": GROUND | {"net/stream", "net/listen", "net/secure"},
+    "net/workers": GROUND | {"net/stream", "net/listen", "net/secure", "net/datagram"},
     "c": GROUND | {"net/stream", "net/listen", "net/names", "net/connect", "net/datagram",
                    "net/secure"},
     "tls": {"base", "core", "net", "net/secure", "net/names", "c"},
-    "http/codec": {"base", "spate/net/bytes.h", "spate/net/buffer.h", "spate/net/address.h"},
+    "http/codec": {"base", "spate/net/bytes.h", "spate/net/buffer.h", "spate/net/address.h",
+                   "spate/net/network.h"},
     "http/tunnel": {PUBLIC, "http/codec"},
     "http/server": {PUBLIC, "sys", "core", "http/codec", "http/tunnel"},
     "http2": {PUBLIC, "http/codec"},
-    "http/client": {PUBLIC, "http/codec", "http/tunnel"},
+    "http/client": {PUBLIC, "base", "sys", "http/codec", "http/tunnel"},
+    "http/middleware": {PUBLIC, "sys", "http/codec", "http/server"},
     "http/websocket": {PUBLIC, "base", "sys", "core", "http/codec", "http/server", "http/client"},
-    "http/gateway": {PUBLIC, "sys", "http/codec", "http/server", "http/client"},
+    "http/gateway": {PUBLIC, "base", "sys", "http/codec", "http/server", "http/client"},
     "http/inspector": {PUBLIC, "http/codec", "http/server", "http/client"},
-    "coro": {"base", "core", "pool", "net", "net/stream", "net/listen", "net/names", "net/connect",
-             "net/datagram", "net/secure"},
+    "coro": {"base", "core", "pool", "file", "net", "net/stream", "net/listen", "net/names",
+             "net/connect", "net/datagram", "net/secure"},
     "http/coro": {PUBLIC, "coro", "http/codec", "http/server", "http/client", "http/websocket"},
     "sim": {PUBLIC, "base", "core"},
 }
 
 # The layer of a public header of include/spate that is not core's.
-BESIDE_CORE = {"offload": "pool", "c_loop": "c"}
+BESIDE_CORE = {"offload": "pool", "file": "file",
+               "file_writer": "file", "c_loop": "c"}
 
 # The room of a public header of net; those that are not here belong to net itself.
 ROOMS = {
-    "stream": "net/stream", "stream_info": "net/stream", "rate_limit": "net/stream",
-    "session": "net/stream", "relay": "net/stream", "listener": "net/listen",
+    "stream": "net/stream", "stream_info": "net/stream", "stream_use": "net/stream",
+    "rate_limit": "net/stream", "session": "net/stream", "relay": "net/stream",
+    "listener": "net/listen", "proxy_protocol": "net/listen",
     "workers": "net/workers", "server": "net/workers", "session_service": "net/workers",
+    "datagram_group": "net/workers",
     "resolver": "net/names", "connect": "net/connect", "client": "net/client",
-    "datagram": "net/datagram", "process": "net/process", "tls": "net/secure",
+    "datagram": "net/datagram", "process": "net/process",
+    "service_manager": "net/process", "tls": "net/secure",
 }
 
 # The room of a public header of http; those that are not here are the codec's.
 HTTP_ROOMS = {
     "request": "http/server", "exchange": "http/server", "server": "http/server",
     "router": "http/server", "files": "http/server", "events": "http/server",
-    "hosts": "http/server", "client": "http/client", "call": "http/client",
+    "receive_file": "http/server", "download": "http/client",
+    "hosts": "http/server", "attribute": "http/server", "json": "http/server",
+    "nlohmann_json": "http/server", "simdjson": "http/server", "middleware": "http/middleware",
+    "access_log": "http/middleware", "exchange_keeper": "http/server",
+    "client": "http/client", "call": "http/client", "body": "http/client", "retry": "http/client",
     "response": "http/client", "proxy": "http/client", "gateway": "http/gateway",
+    "upstreams": "http/gateway",
     "inspector": "http/inspector", "readings": "http/inspector",
     "websocket": "http/websocket", "websocket_sessions": "http/websocket",
     "topic": "http/websocket", "coro": "http/coro",
     "coro_body": "http/coro", "coro_call": "http/coro", "coro_exchange": "http/coro",
-    "coro_websocket": "http/coro",
+    "coro_websocket": "http/coro", "coro_handler": "http/coro",
 }
 
-# The same for the drop-in layers, whose files know the headers of their own room and of these.
+# As above for the drop-in layers, whose files may include the headers of their room and of these.
 COMPAT = {
     "libev": set(),
     "libev_source": {"libev"},
@@ -93,12 +105,12 @@ COMPAT = {
 
 # Public headers that depend on nothing but one another, and that every layer may use.
 VOCABULARY = {f"spate/{name}.h" for name in (
-    "assert", "error", "events", "export", "metrics", "time")}
+    "assert", "error", "events", "export", "metrics", "time", "version")} | {"spate_version.h"}
 
 # Built on the public headers only, besides their own files.
 OUTSIDE = ("compat", "bindings", "examples", "bench", "programs")
 
-# But for these, which measure what is no public interface: file -> layer.
+# Except these, which measure internal interfaces: file -> layer.
 INSIDE = {"bench/workloads/parser/spate.cc": "http/codec"}
 
 # Only src/sys enters the kernel, and src/sim, which stands in for it.
@@ -148,7 +160,7 @@ def public_layer(path):
 
 
 def source_layer(parts):
-    """The layer of a file of src/, whose path is given without that."""
+    """Returns the layer of a file of src/, from its path below src/."""
     if parts[0] in ("net", "http") and len(parts) > 2:
         return parts[0] + "/" + parts[1]
     return parts[0] if len(parts) > 1 else "core"
@@ -165,13 +177,14 @@ def layer_of(name):
 
 
 def compat_room(name):
-    """The room of a file of compat/, or None: what stands beside the layers is their build."""
+    """Returns the room of a file of compat/, or None for files beside the layers, which are
+    their build."""
     parts = name.split("/")
     return "/".join(parts[1:-1]) if parts[0] == "compat" and len(parts) > 2 else None
 
 
 def resolve(name, path, quoted, tree):
-    """What an include means: (public, path), (src, layer), (own, path) or (system, path)."""
+    """Resolves an include: returns (public, path), (src, layer), (own, path) or (system, path)."""
     if path.startswith("spate/"):
         return "public", path
     if quoted:
@@ -200,7 +213,7 @@ def may_include(layer, target):
 
 
 def check_include(name, kind, target):
-    """What is wrong with one include of a project's or a system's header, or None."""
+    """Returns the error in one include of a project's or a system's header, or None."""
     layer = layer_of(name)
     is_public = name.startswith("include/")
     if kind == "system":
@@ -263,7 +276,7 @@ def check_file(root, name, tree):
 
 
 def check_table():
-    """What is wrong with LAYERS itself."""
+    """Returns the errors in LAYERS itself."""
     known = set()
     for layer, others in LAYERS.items():
         for other in others:

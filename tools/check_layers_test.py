@@ -50,11 +50,11 @@ class Layers(unittest.TestCase):
         self.bad("include/spate/net/stream.h", '#include <spate/http/server.h>\n', "net/stream")
 
     def test_the_rooms_of_net_know_those_below(self):
-        self.good("src/net/listen/a.cc", '#include "net/stream/hub.h"\n#include "spate/io.h"\n')
+        self.good("src/net/listen/a.cc", '#include "net/stream/b.h"\n#include "spate/io.h"\n')
         self.good("src/net/connect/a.cc", '#include "spate/net/resolver.h"\n')
         self.bad("src/net/stream/a.cc", '#include "net/names/resolver.h"\n', "may not include")
         self.bad("src/net/stream/a.cc", '#include "spate/net/listener.h"\n', "may not include")
-        self.bad("src/net/address.cc", '#include "net/stream/hub.h"\n', "net may not include")
+        self.bad("src/net/address.cc", '#include "net/stream/b.h"\n', "net may not include")
         self.bad("include/spate/net/buffer.h", '#include "spate/net/stream.h"\n', "net may not")
         self.bad("src/net/cellar/a.cc", "int a;\n", "no layer")
 

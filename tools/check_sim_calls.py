@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Whether all that the library calls of the system comes to a simulated World, or is known to do no
-harm there; and that nothing of the simulation is in the libraries proper.
+"""Checks that every system call of the library reaches a simulated World, or is known to be
+harmless there; and that the real libraries contain nothing of the simulation.
 
     tools/check_sim_calls.py ARCHIVE [--compiler COMPILER]
     tools/check_sim_calls.py --production LIBRARY...
 
-ARCHIVE is that for simulations. Every symbol that its members leave to the system must be one of
-src/sim/calls/harmless.txt; those of calls.txt beside it have other names by then. With a compiler,
-files that make most of the calls are compiled as distributions do (_FORTIFY_SOURCE, large files),
-where the same calls have other names.
+ARCHIVE is that for simulations. Every symbol that its members import from the system must be listed
+in src/sim/calls/harmless.txt; those of calls.txt beside it have been renamed before. With a
+compiler, files that make most of the calls are compiled as distributions do (_FORTIFY_SOURCE, large
+files), where the same calls have other names.
 """
 
 import argparse
@@ -23,12 +23,12 @@ SIMULATION = re.compile(r"_ZNK?5spate3sim")
 # As symbols, in debug information and in texts alike.
 TRACES = [b"5spate3sim", b"spate_sim", b"src/sim/", b"SPATE_FAULTS", b"SPATE_SEED", b"SPATE_ONLY"]
 DISTRIBUTIONS = ["-O2", "-D_FORTIFY_SOURCE=3", "-D_FILE_OFFSET_BITS=64", "-std=c++23", "-w"]
-COMPILED = ["src/sys/socket.cc", "src/sys/file.cc", "src/backend/poll.cc",
+COMPILED = ["src/sys/socket.cc", "src/sys/file.cc", "src/sys/file_io.cc", "src/backend/poll.cc",
             "src/net/stream/connection_receive.cc"]
 
 
 def symbols_of(path):
-    """Two sets of each member: what it defines, and what it asks for."""
+    """Returns two sets for each member: the symbols that it defines, and those that it needs."""
     text = subprocess.run(["nm", path], check=True, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, text=True).stdout
     members = [(set(), set())]
@@ -54,7 +54,8 @@ def harmless(root=ROOT):
 
 
 def escaping(members, allowed, known):
-    """What the members of the library ask for, that nobody defines and nobody allows."""
+    """Returns the symbols that the library needs, and that are neither defined, allowed nor
+    known."""
     defined = set().union(*(own for own, _ in members))
     asked = set()
     for own, wanted in members:
@@ -78,7 +79,7 @@ def compiled(compiler):
 
 
 def traces_in(content):
-    """What of the simulation a library has."""
+    """Returns the traces of the simulation in a library."""
     return [trace.decode() for trace in TRACES if trace in content]
 
 

@@ -3,19 +3,18 @@
 
     tools/compat_package.py [--build TREE] DIRECTORY
 
-DIRECTORY gets spate-compat_VERSION_ARCH.deb. It takes nobody's place: the libraries are in a
-directory of their own, which only spate-run looks into. They are built for that, below DIRECTORY;
-with --build they are those of a build tree. Needs dpkg-deb, dpkg-shlibdeps (Debian's dpkg-dev).
+DIRECTORY gets spate-compat_VERSION_ARCH.deb. It replaces no installed library: its libraries are in
+a separate directory, which only spate-run searches. They are built for that, below DIRECTORY; with
+--build they are those of a build tree. Needs dpkg-deb, dpkg-shlibdeps (Debian's dpkg-dev).
 """
 
 import argparse
 import os
 import pathlib
-import re
 import shutil
 
 import debian_package
-from debian_package import ROOT, run
+from debian_package import ROOT, run, version_of_spate
 
 NAME = "spate-compat"
 TARGETS = ("dropin_ev", "dropin_event", "dropin_event_openssl")
@@ -66,9 +65,7 @@ def main():
         tree = directory / "build"
         configure(tree)
     install(tree, root)
-    project = (ROOT / "CMakeLists.txt").read_text()
-    version = re.search(r"project\(spate VERSION ([\d.]+)", project)[1]
-    print(debian_package.build(root, directory, CONTROL, NAME, version, ITS_OWN))
+    print(debian_package.build(root, directory, CONTROL, NAME, version_of_spate(), ITS_OWN))
     shutil.rmtree(work)
 
 

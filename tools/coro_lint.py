@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Finds what g++ 12 miscompiles of coroutines.   tools/coro_lint.py FILE|DIRECTORY...
+"""Finds coroutine code that g++ 12 miscompiles.   tools/coro_lint.py FILE|DIRECTORY...
 
-Reads C++ (.h, .cc, .cpp, .hpp, .cxx) and the C++ in Markdown (.md); prints FILE:LINE: RULE: what to
-write in its place. docs/guide/coroutine-compilers.md says why. It does not know types, so that it
-takes some for guilty that are not: `// coro-lint: ok` at the end of the line lets it pass. Exits
-with 1 if anything was found.
+Reads C++ (.h, .cc, .cpp, .hpp, .cxx) and the C++ in Markdown (.md); prints FILE:LINE: RULE: the
+replacement. docs/guide/coroutine-compilers.md gives the reasons. It does not know types, and so
+reports some correct code: `// coro-lint: ok` at the end of a line suppresses the report. Exits with
+1 if anything was found.
 """
 
 import argparse
@@ -33,7 +33,8 @@ RULES = {
 }
 WAITS = {"co_await", "co_yield", "co_return"}
 HEADERS = {"if", "while", "for", "switch"}
-# What is destroyed trivially: the options of these, and these; the tests assert it.
+# Types with a trivial destructor: the options of these functions, and these types; the tests assert
+# it.
 PLAIN_OPTIONS = {"connect"}
 PLAIN_TYPES = {"Address", "Bytes", "ConnectOptions", "Delimiter", "FixedSize", "LengthField",
                "Nanos"}
@@ -55,7 +56,7 @@ class Token:
         self.kind = kind
         self.text = text
         self.line = line
-        self.mate = None   # Of a bracket: where its other one is.
+        self.mate = None   # The position of a bracket's counterpart.
         self.within = None  # The innermost bracket that is open here.
 
 
@@ -157,7 +158,8 @@ class Source:
         return begin, around
 
     def rest(self, place, within):
-        """Where what stands behind ends: at the end of the statement, or of its bracket."""
+        """Returns the end of the rest of the expression: the end of the statement, or of its
+        bracket."""
         at = place
         while self.text(at) not in (";", None):
             token = self.tokens[at]
@@ -167,7 +169,7 @@ class Source:
         return at
 
     def operand(self, place):
-        """The end of what is awaited: names, calls, members."""
+        """Returns the end of the awaited expression: names, calls, members."""
         at = place + 1
         while self.text(at) is not None:
             token = self.tokens[at]
@@ -246,7 +248,7 @@ class Source:
             return True
         if before.text == "=" or re.fullmatch(r"[-+*/%&|^]=", before.text):
             return before.within == self.tokens[begin].within
-        if before.text == ")":  # Of if (...) co_await ...
+        if before.text == ")":  # For if (...) co_await ...
             return self.text(before.mate - 1) in HEADERS if before.mate else False
         return before.text == "(" and self.is_declaration(begin, place - 1)
 
@@ -290,7 +292,8 @@ class Source:
         return capture[0] != "&" and capture != ["this"]
 
     def is_plain(self, brace):
-        """Of a type, or for a function, that is known to be plain, or to take what is."""
+        """Returns true if the brace initialises a type that is known to be plain, or the plain
+        options of a function."""
         if self.text(brace - 1) in PLAIN_TYPES:
             return True
         call = self.tokens[brace].within

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of coro_lint.py: of each rule a sample that breaks it, and what is right in its place."""
+"""Tests of coro_lint.py: for each rule a sample that breaks it, and the correct form."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ TOOL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "coro_lint.py")
 
 
 def rules(body):
-    """What is found in the body of a coroutine."""
+    """Returns the findings in the body of a coroutine."""
     return [rule for _, rule in coro_lint.check("a.cc", "Task<int> f() {\n" + body + "\n}\n")]
 
 

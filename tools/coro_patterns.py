@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What compilers make of coroutines, as a table.   tools/coro_patterns.py [--write] DIRECTORY
+"""Tabulates how compilers treat coroutines.   tools/coro_patterns.py [--write] DIRECTORY
 
 Runs the programs coroutine_patterns_COMPILER_LEVEL in DIRECTORY, of tests/coro/compiler, and
-compares what comes of each pattern with the table in docs/guide/coroutine-compilers.md; --write
+compares the outcome of each pattern with the table in docs/guide/coroutine-compilers.md; --write
 writes it there. Exits with 1 if they differ.
 """
 
@@ -35,7 +35,7 @@ def outcomes_of(directory, build):
 
 
 def cell(outcomes):
-    """Of one pattern with one compiler, {level: outcome}."""
+    """Returns the cell of one pattern with one compiler, from {level: outcome}."""
     kinds = dict.fromkeys(outcomes.values())
     if len(kinds) == 1:
         return next(iter(kinds))
@@ -46,7 +46,7 @@ def cell(outcomes):
 
 
 def table(results):
-    """Of {(compiler, level): {pattern: outcome}}."""
+    """Returns the table for {(compiler, level): {pattern: outcome}}."""
     names = list(next(iter(results.values())))
     lines, right = [], []
     for name in names:

@@ -7,7 +7,8 @@ import coro_patterns
 
 
 def results(**wrong):
-    """Of two patterns, of which `odd` is wrong where that is said: {compiler_level: outcome}."""
+    """Returns the outcomes of two patterns, of which `odd` fails where `wrong` says so:
+    {compiler_level: outcome}."""
     return {(compiler, level): {"fine": "ok", "odd": wrong.get(f"{compiler}_{level}", "ok")}
             for compiler in coro_patterns.COMPILERS for level in coro_patterns.LEVELS}
 

@@ -1,4 +1,4 @@
-"""What tools/*_package.py share: a tree of installed files becomes a package of Debian, with
+"""Shared by tools/*_package.py: turns a tree of installed files into a Debian package, with
 dpkg-deb and dpkg-shlibdeps alone (Debian's dpkg-dev)."""
 
 import gzip
@@ -18,6 +18,11 @@ CHANGELOG = """\
 
  -- {maintainer}  Thu, 01 Jan 2026 00:00:00 +0000
 """
+
+
+def version_of_spate():
+    header = (ROOT / "include/spate_version.h").read_text()
+    return ".".join(re.findall(r"define SPATE_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header))
 
 
 def run(*command, at, **more):
@@ -69,7 +74,7 @@ def add_documents(root, name, version):
 
 
 def libraries_of(root, name, without):
-    """What dpkg-shlibdeps finds; it wants to be beside a debian/control."""
+    """Returns the dependencies that dpkg-shlibdeps finds; it needs a debian/control beside it."""
     beside = root.parent / "shlibdeps"
     (beside / "debian").mkdir(parents=True)
     (beside / "debian/control").write_text(
@@ -80,10 +85,9 @@ def libraries_of(root, name, without):
 
 
 def build(root, directory, control, name, version, without=(), **values):
-    """Makes the package of what is below root, which also gets DEBIAN/; the package's path.
-
-    Of the template `control` {architecture}, {kibibytes}, {libraries} and {maintainer} are known
-    here. `without` are packages that no library is to be taken from."""
+    """Makes the package of the files below root, to which it adds DEBIAN/. Returns the package's
+    path. Fills {architecture}, {kibibytes}, {libraries} and {maintainer} into the template
+    `control`. No library is taken from the packages `without`."""
     put_in_order(root)
     add_documents(root, name, version)
     files = files_below(root)

@@ -31,6 +31,18 @@ int main() { return serve(7000); }
 ```
 """
 
+TALK = """```cpp talk
+int main() { return serve(7000) + serve(7001); }
+```
+
+    not fenced
+
+```console
+$ curl localhost:7001
+hello
+```
+"""
+
 
 class Samples(unittest.TestCase):
     def setUp(self):
@@ -86,6 +98,24 @@ class Samples(unittest.TestCase):
         self.assertTrue(said[0].endswith("guide_server_1.cc=hello"))
         self.assertIn("serve(sample_port())", self.read("guide_server_1.cc"))
         self.assertEqual(self.run_on(server=SERVER.replace("7000", "1"))[0], 1)
+
+    def test_other_programs_keep_their_ports(self):
+        self.run_on(server=SERVER.replace("serve hello", "run"))
+        self.assertIn("serve(7000)", self.read("guide_server_1.cc"))
+
+    def test_programs_that_talk_get_their_console(self):
+        code, said, _ = self.run_on(server=TALK)
+        self.assertEqual(code, 0)
+        self.assertTrue(said[0].endswith("guide_server_1.cc=@guide_server_1.console"))
+        self.assertIn("serve(sample_port()) + serve(sample_port(1))",
+                      self.read("guide_server_1.cc"))
+        self.assertEqual(self.read("guide_server_1.console"), "$ curl localhost:7001\nhello\n")
+        self.run_on(server=SERVER)
+        self.assertEqual(os.listdir(self.out), ["guide_server_1.cc"])
+        self.assertIn("no block fenced as console",
+                      self.run_on(server=TALK.split("\n```console", maxsplit=1)[0])[2])
+        self.assertIn("server.md:7: a block fenced as console has to be here",
+                      self.run_on(server=TALK.replace("console", "sh"))[2])
 
 
 if __name__ == "__main__":

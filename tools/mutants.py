@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Shows what the tests are worth: makes one-line bugs on purpose, and says which test finds each.
+"""Measures the tests: makes one-line bugs on purpose, and prints which test finds each.
 
     tools/mutants.py [--check] [--list] [--quick] [--sample N] [--seed S] [--jobs N] [NAME...]
+    tools/mutants.py --random N [--seed S] [--in FOLDER] [--list] [--quick] [--jobs N]
 
 Each file tests/mutants/<area>-<short-name>.mutant is a bug:
 
-    # One line: of what class it is.
+    # The wrong behaviour, in one sentence.
     file: src/net/buffer.cc
     tests: unit streams
     filter: Buffer*
@@ -17,11 +18,16 @@ Each file tests/mutants/<area>-<short-name>.mutant is a bug:
 `tests` are the labels of ctest whose tests should find it, the likeliest first. With `filter`,
 those tests of theirs are tried first, and all of the labels only if it survived them: a filter of
 GoogleTest, or an expression for ctest -R where it begins with a label and a point, or the label has
-other tests only. A line `survives: reason` says that no test is meant to find it.
+other tests only. A line `survives: reason` marks a bug that no test should find.
+
+With --random, the seed draws N of the bugs that tools/random_mutants.py can make, in FOLDER if it
+is given. The tests that reach the line run first, as noted in a run without a bug, and then the
+labels of the folder. The survivors are listed with file and line. Each needs a test that kills it,
+or an entry in tests/mutants/equivalent.txt that says why no test can.
 
 The checkout is never touched: each bug is put into a copy in build/mutants, with the tests' library
-as a shared one, so that one file is compiled and one library linked. A run that hangs has found it.
-Exits with 1 if a mutant survived that does not say so, or did not build.
+as a shared one, so that one file is compiled and one library linked. A run that hangs has found the
+bug. Exits with 1 if a mutant without that line survived, or did not build.
 """
 
 import argparse
@@ -37,20 +43,32 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import random_mutants
 from source_tree import files, read
 
 DIRECTORY = "tests/mutants"
 SUFFIX = ".mutant"
 PLACES = ("src/", "include/", "compat/")
 KEYS = {"file", "tests", "filter", "survives"}
-# What a run may take: so many times what it takes without the bug, and so many seconds more.
+# The time limit of a run: so many times the duration without the bug, and so many seconds more.
 SLOWER = 5
 ATTEMPTS = 4  # At a run without a bug in which all tests pass that are believed.
+# The tests that are to find a random bug, by the beginning of the file's name.
+LABELS = (
+    ("src/sim/", "sim swarms"), ("include/spate/sim/", "sim swarms"),
+    ("src/http2/", "http"), ("src/http/codec/", "unit http"), ("src/http/coro/", "http coro"),
+    ("src/http/", "http"), ("include/spate/http/", "http"),
+    ("src/tls/", "tls unit"), ("src/net/secure/", "tls"), ("src/c/", "c"), ("include/spate_", "c"),
+    ("include/spate.h", "c"), ("src/coro/", "coro"), ("include/spate/coro/", "coro"),
+    ("src/pool/", "threads"), ("src/net/workers/", "threads"), ("src/base/", "unit streams"),
+    ("src/net/", "streams unit regressions faults"), ("include/spate/net/", "streams unit"),
+    ("compat/", "dropin"), ("", "unit conformance regressions faults"),
+)
 PATIENCE = float(os.environ.get("SPATE_MUTANTS_PATIENCE", "30"))
 
 
 class Mutant:
-    """One bug. Raises ValueError, saying what is wrong with its text."""
+    """One bug. Raises ValueError with the reason if its text is malformed."""
 
     def __init__(self, name, text):
         self.name = name
@@ -82,7 +100,7 @@ class Mutant:
         return key, value.strip()
 
     def tries(self, quick):
-        """What to run, until something fails: labels, and filters or None."""
+        """Returns the runs to try until one fails: labels, and filters or None."""
         filtered = [(label, self.filter) for label in self.labels if self.filter]
         return filtered if quick and filtered else filtered + [(l, None) for l in self.labels]
 
@@ -96,7 +114,7 @@ class Mutant:
 
 
 def load(root):
-    """The mutants of a tree by name, and what is wrong with them."""
+    """Returns the mutants of a tree by name, and the malformed ones' errors."""
     mutants, problems = {}, []
     for path in files(root):
         if os.path.dirname(path) != DIRECTORY or not path.endswith(SUFFIX):
@@ -127,7 +145,7 @@ def chosen(mutants, names, sample, seed):
 
 
 class Run:
-    """What a program has said and how it ended; `code` is None if it took too long."""
+    """The output of a program and how it ended; `code` is None if it took too long."""
 
     def __init__(self, code, output):
         self.code = code
@@ -171,17 +189,18 @@ def run(command, directory, limit=None, environment=None):
 
 
 def is_googletest(command):
-    return any(argument.startswith("--gtest_") for argument in command)
+    """Whether it is a program of GoogleTest, and not one that starts another."""
+    return len(command) > 1 and command[1].startswith("--gtest_")
 
 
 def named(names):
-    """For ctest, which knows fewer escapes than Python."""
+    """Quotes names for ctest, which supports fewer escapes than Python."""
     return "^(" + "|".join(re.sub(r"([^\w/-])", r"\\\1", name) for name in sorted(names)) + ")$"
 
 
 def commands_of(tests, label, pattern=None, left_out=(), fail_fast=True):
-    """From ctest's list of tests, what to run for a label, and where: GoogleTest's programs once
-    each, or ctest if others are wanted, too."""
+    """Returns the commands for a label, and their directories, from ctest's list of tests:
+    GoogleTest's programs once each, or ctest if other tests are selected, too."""
     programs, others = {}, False
     for test in tests:
         properties = {p["name"]: p["value"] for p in test.get("properties", [])}
@@ -209,8 +228,9 @@ def commands_of(tests, label, pattern=None, left_out=(), fail_fast=True):
 class Tree:
     """A copy of the sources and its build directory, for one mutant at a time."""
 
-    def __init__(self, root, place, compat):
+    def __init__(self, root, place, compat, notes_reach=False):
         self.root = root
+        self.reach = random_mutants.Reach() if notes_reach else None
         self.source = os.path.join(place, "source")
         self.build = os.path.join(place, "build")
         self.compat = "ON" if compat else "OFF"
@@ -222,7 +242,8 @@ class Tree:
         self.known = ""  # The targets that there are.
 
     def prepare(self, labels):
-        """Brings the copy up to date. What has not changed keeps its time: it is built once."""
+        """Brings the copy up to date. Unchanged files keep their time, so that they are built
+        once."""
         names = set(files(self.root))
         for name in sorted(names):
             self.write(name, open(os.path.join(self.root, name), "rb").read())
@@ -234,10 +255,12 @@ class Tree:
         configure = [
             "cmake", "-G", "Ninja", "-S", self.source, "-B", self.build,
             "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0",
-            "-DSPATE_TESTS_SHARED=ON", "-DSPATE_WERROR=OFF", "-DSPATE_EXAMPLES=OFF",
+            "-DSPATE_TESTS_SHARED=ON", "-DSPATE_LIBRARY_GROUPED=OFF", "-DSPATE_WERROR=OFF",
+            "-DSPATE_EXAMPLES=OFF",
             "-DSPATE_BENCH=OFF", f"-DSPATE_INSTALL={self.compat}", f"-DSPATE_COMPAT={self.compat}",
             "-DCMAKE_LINK_DEPENDS_NO_SHARED=ON",
-            "-DCMAKE_GTEST_DISCOVER_TESTS_DISCOVERY_MODE=PRE_TEST"]
+            "-DCMAKE_GTEST_DISCOVER_TESTS_DISCOVERY_MODE=PRE_TEST",
+            f"-DSPATE_TESTS_REACH={'ON' if self.reach else 'OFF'}"]
         if shutil.which("ccache"):
             configure += ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache",
                           "-DCMAKE_C_COMPILER_LAUNCHER=ccache"]
@@ -250,8 +273,9 @@ class Tree:
         self.tests = json.loads(listed.output[listed.output.index("{"):])["tests"]
 
     def remove_programs(self):
-        """What is wanted is linked anew. The programs of other labels may be too old to start with
-        the library that there will be, and ctest asks each that it finds for its tests."""
+        """Removes the test programs, so that the needed ones are linked again. Programs of other
+        labels may be too old to start with the new library, and ctest runs each that it finds to
+        list its tests."""
         for directory, _, names in os.walk(os.path.join(self.build, "tests")):
             for name in names:
                 path = os.path.join(directory, name)
@@ -265,7 +289,7 @@ class Tree:
             sys.exit(told + "\nmutants: this fails without any mutant")
 
     def make(self, labels):
-        """Builds what these labels need: a target of their own, or all if one has none."""
+        """Builds the targets of these labels, or all if a label has no target."""
         targets = [f"tests_of_{label}" for label in labels]
         if not all(re.search(rf"^{target}:", self.known, re.M) for target in targets):
             targets = ["all"]
@@ -280,35 +304,58 @@ class Tree:
                 file.write(data)
             shutil.copymode(os.path.join(self.root, name), path)
 
-    def test(self, label, limit, pattern=None, fail_fast=True):
+    def test(self, label, limit, pattern=None, fail_fast=True, environment=None):
         """All runs, up to the first that fails."""
         commands = commands_of(self.tests, label, pattern, self.unreliable, fail_fast)
         if not commands:
             sys.exit(f"mutants: no test has the label {label}")
         output = ""
         for command, directory in commands:
-            done = run(command, os.path.join(self.build, directory), limit, self.environment)
+            done = run(command, os.path.join(self.build, directory), limit,
+                       environment or self.environment)
             output += done.output
             if not done.passed:
                 break
         return Run(done.code, output)
 
     def measure(self, label, pattern):
-        """Without a bug the tests have to pass, and how long they take is noted. One that fails,
-        and passes by itself, is left out: it would find bugs where there are none."""
+        """Without a bug the tests have to pass; the time that they take is recorded. A test that
+        fails, and passes when run alone, is left out: it would report a bug in every mutant."""
         for _ in range(ATTEMPTS):
             began = time.monotonic()
-            done = self.test(label, None, pattern, fail_fast=False)
+            done = self.test(label, None, pattern, False, self.noting(label))
             self.seconds[label, pattern] = time.monotonic() - began
             self.matched[label, pattern] = done.has_run()
             if done.passed:
-                return
+                return self.take_reach(label)
             failed = done.failed()
             by_name = named(failed) if "Test #" in done.output else ":".join(failed)
-            self.must(self.test(label, None, by_name) if failed else done)
+            self.must(self.passing(label, by_name) if failed else done)
             print("mutants: left out, as they fail now and then: " + ", ".join(failed), flush=True)
             self.unreliable.update(failed)
         self.must(done)
+
+    def passing(self, label, by_name):
+        """Runs these tests by themselves until they pass, at most ATTEMPTS times. On a busy machine
+        some fail again."""
+        for _ in range(ATTEMPTS):
+            done = self.test(label, None, by_name)
+            if done.passed:
+                break
+        return done
+
+    def noting(self, label):
+        """Returns the environment of a run in which the tests note the code that they reach."""
+        if self.reach is None:
+            return None
+        return dict(self.environment, SPATE_REACH=os.path.join(self.build, f"reach_of_{label}"))
+
+    def take_reach(self, label):
+        for name in os.listdir(self.build) if self.reach is not None else []:
+            if name.startswith(f"reach_of_{label}."):
+                path = os.path.join(self.build, name)
+                self.reach.add(label, path, self.source)
+                os.remove(path)
 
     def find(self, mutant, quick):
         """Which test finds it: None if none does. Raises ValueError if it does not build."""
@@ -320,7 +367,8 @@ class Tree:
                 errors = [line for line in built.output.split("\n") if "error:" in line]
                 raise ValueError("\n".join(errors[:5]) or built.output)
             for label, pattern in mutant.tries(quick):
-                limit = SLOWER * self.seconds[label, pattern] + PATIENCE
+                seconds = self.seconds.get((label, pattern), self.seconds.get((label, None), 0))
+                limit = SLOWER * seconds + PATIENCE
                 done = self.test(label, limit, pattern)
                 if not done.passed:
                     return f"{label} {done.finder()}"
@@ -372,13 +420,31 @@ class Report:
         return 1 if self.survived or self.broken else 0
 
 
-def hunt(root, mutants, jobs, quick):
+def labels_of(file):
+    return next(labels for start, labels in LABELS if file.startswith(start)).split()
+
+
+def choose_tests(mutants, reach):
+    """Puts the tests that reach the line of each mutant first, and leaves out the labels that do
+    not reach its file."""
+    for mutant in mutants:
+        near = reach.tests_of(mutant.file, mutant.number)
+        mutant.first = [(label, tests) for label, tests in near if label in mutant.labels]
+        known = reach.labels_of(mutant.file)
+        mutant.labels = [label for label in mutant.labels if label in known] or mutant.labels
+
+
+def hunt(root, mutants, jobs, quick, is_random=False):
     compat = any(m.file.startswith("compat/") or "dropin" in m.labels for m in mutants)
-    trees = [Tree(root, os.path.join(root, "build", "mutants", str(i)), compat)
+    kind = "random" if is_random else ""
+    trees = [Tree(root, os.path.join(root, "build", "mutants", f"{kind}{i}"), compat, is_random)
              for i in range(max(1, min(jobs, len(mutants))))]
     for tree in trees:
         tree.prepare(sorted({label for mutant in mutants for label in mutant.labels}))
     first = trees[0]
+    if is_random:
+        for mutant in mutants:
+            mutant.labels = [l for l in mutant.labels if commands_of(first.tests, l)]
     for label, pattern in dict.fromkeys(t for mutant in mutants for t in mutant.tries(quick)):
         first.measure(label, pattern)
     for mutant in mutants:
@@ -386,6 +452,8 @@ def hunt(root, mutants, jobs, quick):
             sys.exit(f"mutants: no test is found by {mutant.name}'s filter: {mutant.filter}")
     for tree in trees:
         tree.seconds, tree.unreliable = first.seconds, first.unreliable
+    if is_random:
+        choose_tests(mutants, first.reach)
     print("without a mutant, the tests pass", flush=True)
     report = Report()
     free = list(trees)
@@ -410,23 +478,29 @@ def main():
     parser.add_argument("--quick", action="store_true",
                         help="only the filters' tests: whoever survives them has survived")
     parser.add_argument("--sample", type=int, metavar="N", help="N of them, drawn by the seed")
+    parser.add_argument("--random", type=int, metavar="N", help="N bugs that are not in the tree")
+    parser.add_argument("--in", dest="folder", metavar="FOLDER", help="where to draw these")
     parser.add_argument("--seed", default="1", metavar="S")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="so many at a time")
     parser.add_argument("--root", default=os.path.join(os.path.dirname(__file__), ".."))
     arguments = parser.parse_args()
     root = os.path.abspath(arguments.root)
     mutants, problems = load(root)
+    problems += random_mutants.equivalents(root)[1]
     for problem in problems:
         print(problem)
     if problems or arguments.check:
         print(f"mutants: {len(mutants) + len(problems)} files, {len(problems)} problems")
         return 1 if problems else 0
-    picked = chosen(mutants, arguments.names, arguments.sample, arguments.seed)
+    is_random = arguments.random is not None
+    picked = (random_mutants.drawn(root, PLACES, arguments.random, arguments.seed,
+                                   arguments.folder, labels_of) if is_random
+              else chosen(mutants, arguments.names, arguments.sample, arguments.seed))
     if arguments.list:
         for mutant in picked:
             print(f"{mutant.name}: {mutant.about}")
         return 0
-    return hunt(root, picked, arguments.jobs, arguments.quick)
+    return hunt(root, picked, arguments.jobs, arguments.quick, is_random)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The test of mutants.py: files right and wrong, what a run has said, and a small project."""
+"""Tests of mutants.py: valid and malformed files, random bugs, the output of runs, and a small
+project."""
 
 import os
 import shutil
@@ -9,6 +10,7 @@ import tempfile
 import unittest
 
 import mutants
+import random_mutants
 
 GOOD = """# Edges: one too many.
 file: src/a.cc
@@ -87,6 +89,66 @@ class Files(unittest.TestCase):
             file.write(text)
 
 
+class RandomBugs(unittest.TestCase):
+    def test_each_kind_of_line_has_its_bugs(self):
+        for line, expected in (
+                ("  return a < b;", {"operator < became <=": "  return a <= b;"}),
+                ("  if (a == nullptr) return;", {
+                    "operator == became !=": "  if (a != nullptr) return;",
+                    "condition negated": "  if (!(a == nullptr)) return;",
+                    "guard deleted": "  if (false) return;"}),
+                ("  if (a) step();", {"condition negated": "  if (!(a)) step();",
+                                      "guard deleted": "  if (true) step();"}),
+                ("  list_.clear();", {"call deleted": "  ;"}),
+                ("  count_ += 2;", {"operator += became -=": "  count_ -= 2;",
+                                    "store deleted": "  ;"}),
+                ("  ++count_;", {"store deleted": "  ;"}),
+                ("  bool on_ = false;", {"false became true": "  bool on_ = true;"})):
+            self.assertEqual(dict(random_mutants.changes_of(line, line)), expected)
+
+    def test_what_is_no_code_that_runs_has_none(self):
+        for line in ("template <class T>", "  static_assert(a == b);", "#if A == B",
+                     "  SPATE_ASSERT(a == b);", "  std::vector<int> numbers;", "}",
+                     "  const int* pointer;", "  call(a,", ""):
+            self.assertEqual(random_mutants.changes_of(line, line), [], line)
+
+    def test_comments_and_texts_are_left_alone(self):
+        with tempfile.TemporaryDirectory() as root:
+            Files.write(root, "src/a.cc", '// a == b\nconst char* text = "a == b";\n')
+            Files.write(root, "src/a_test.cc", "bool fits() { return a == b; }\n")
+            self.assertEqual(random_mutants.candidates(root, ("src/",)), [])
+
+    def test_a_seed_draws_the_same(self):
+        with tempfile.TemporaryDirectory() as root:
+            Files.write(root, "src/a.cc", SOURCE * 20)
+            Files.write(root, "src/b/c.cc", SOURCE * 20)
+            first = self.names(root, "s", None)
+            self.assertEqual(len(set(first)), 10)
+            self.assertEqual(first, self.names(root, "s", None))
+            self.assertNotEqual(first, self.names(root, "t", None))
+            self.assertTrue(all(n.startswith("src/b/") for n in self.names(root, "s", "src/b")))
+
+    def test_an_equivalent_one_says_why(self):
+        block = ("file: src/a.cc\nchange: operator < became <=\nline: return count < most;\n"
+                 "reason: They are never equal.\n")
+        with tempfile.TemporaryDirectory() as root:
+            Files.write(root, "src/a.cc", SOURCE)
+            Files.write(root, random_mutants.EQUIVALENT, "# Why.\n\n" + block)
+            mutant, = random_mutants.drawn(root, ("src/",), 5, "s", None, mutants.labels_of)
+            self.assertEqual(mutant.survives, "They are never equal.")
+            self.assertEqual(mutant.applied_to(SOURCE), SOURCE.replace("<", "<="))
+            self.assertEqual(random_mutants.equivalents(root)[1], [])
+            Files.write(root, "src/a.cc", SOURCE.replace("<", ">"))
+            self.assertEqual(len(random_mutants.equivalents(root)[1]), 1)
+            Files.write(root, random_mutants.EQUIVALENT, block.replace("reason: ", "because: "))
+            self.assertEqual(len(random_mutants.equivalents(root)[1]), 1)
+
+    @staticmethod
+    def names(root, seed, folder):
+        return [m.name for m in random_mutants.drawn(root, ("src/",), 10, seed, folder,
+                                                     mutants.labels_of)]
+
+
 class Runs(unittest.TestCase):
     def test_who_found_it(self):
         ran = "[ RUN      ] A.One\n[       OK ] A.One (0 ms)\n[ RUN      ] B/C.Two/0\n"
@@ -112,6 +174,12 @@ class Runs(unittest.TestCase):
         self.assertIsNone(done.code)
         self.assertEqual(done.output, "begun\n")
 
+    def test_a_program_that_starts_one_of_googletest_is_run_by_ctest(self):
+        tests = self.listed("t") + [{"command": ["setarch", "-R", "t", "--gtest_filter=A.B"],
+                                     "properties": [{"name": "LABELS", "value": ["unit"]}]}]
+        (command, _), = mutants.commands_of(tests, "unit")
+        self.assertEqual(command[0], "ctest")
+
     def test_programs_of_googletest_are_run_once(self):
         commands = mutants.commands_of(self.listed("t", "t", "s"), "unit")
         self.assertEqual([(command[0], where) for command, where in commands],
@@ -131,7 +199,7 @@ class Runs(unittest.TestCase):
 
     @staticmethod
     def listed(*programs):
-        """As ctest lists them: all but `o` are of GoogleTest."""
+        """As ctest lists them: all except `o` use GoogleTest."""
         properties = [{"name": "LABELS", "value": ["unit"]},
                       {"name": "WORKING_DIRECTORY", "value": "/w"}]
         options = {"o": []}
@@ -160,7 +228,7 @@ PROGRAM = "bool fits(int, int);\nint main() { return fits(1, 2) && !fits(2, 2) ?
 
 
 @unittest.skipUnless(shutil.which("cmake") and shutil.which("ninja") and shutil.which("c++"),
-                     "needs cmake, ninja and a compiler")
+                     "cmake, ninja or c++ is not installed (packages cmake, ninja-build, g++)")
 class AProject(unittest.TestCase):
     def test_is_hunted_through(self):
         with tempfile.TemporaryDirectory() as root:
@@ -183,6 +251,10 @@ class AProject(unittest.TestCase):
             done = self.hunt(root, "lives", "edge")
             self.assertEqual(done.returncode, 0, done.stdout)
             self.assertIn("lives: survives, as it says: unused", done.stdout)
+            done = self.hunt(root, "--random", "100")
+            for line in ("src/a.cc:2: killed by unit small",
+                         "src/a.cc:5: SURVIVED: operator + became -: return x + 1;"):
+                self.assertIn(line, done.stdout)
             Files.write(root, "test.cc", "int main() { return 1; }\n")
             done = self.hunt(root, "edge")
             self.assertNotEqual(done.returncode, 0)
@@ -200,6 +272,45 @@ class AProject(unittest.TestCase):
         return subprocess.run([sys.executable, tool, "--root", root, *names], check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               env=environment)
+
+
+REACHING = """#include <gtest/gtest.h>
+bool fits(int, int);
+int unused(int);
+TEST(A, One) { EXPECT_TRUE(fits(1, 2)); }
+TEST(A, Two) { EXPECT_FALSE(fits(2, 2)); }
+TEST(B, Other) { EXPECT_EQ(unused(1), 2); }
+"""
+
+
+@unittest.skipUnless(shutil.which("g++") and shutil.which("addr2line"),
+                     "g++ or addr2line is not installed (packages g++, binutils)")
+class Reaching(unittest.TestCase):
+    def test_the_tests_that_reach_a_line_are_known(self):
+        support = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "support")
+        with tempfile.TemporaryDirectory() as root:
+            Files.write(root, "src/a.cc", LIBRARY)
+            Files.write(root, "test.cc", REACHING)
+            self.run_in(root, "g++", "-g1", "-fPIC", "-c", "-fsanitize-coverage=trace-pc",
+                        os.path.join(root, "src/a.cc"))
+            self.run_in(root, "g++", "-fPIC", "-c", os.path.join(support, "reach_nothing.cc"))
+            self.run_in(root, "g++", "-shared", "a.o", "reach_nothing.o", "-o", "liba.so")
+            self.run_in(root, "g++", "-std=c++23", "test.cc", os.path.join(support, "reach.cc"),
+                        os.path.join(root, "liba.so"), "-lgtest", "-lgtest_main", "-o", "tests")
+            self.run_in(root, "./tests", SPATE_REACH=os.path.join(root, "reach"))
+            reach = random_mutants.Reach()
+            for name in os.listdir(root):
+                if name.startswith("reach."):
+                    reach.add("unit", os.path.join(root, name), root)
+        self.assertEqual(reach.tests_of("src/a.cc", 2), [("unit", "A.One:A.Two")])
+        self.assertEqual(reach.tests_of("src/a.cc", 5), [("unit", "B.Other")])
+        self.assertEqual(reach.tests_of("src/b.cc", 1), [])
+        self.assertEqual(reach.labels_of("src/a.cc"), {"unit"})
+
+    def run_in(self, root, *command, **variables):
+        done = subprocess.run(command, cwd=root, check=False, stdout=subprocess.PIPE, text=True,
+                              stderr=subprocess.STDOUT, env=dict(os.environ, **variables))
+        self.assertEqual(done.returncode, 0, done.stdout)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Makes packages of the module for Perl.   tools/perl_package.py DIRECTORY
 
-DIRECTORY gets Spate-VERSION.tar.gz, as CPAN takes it, with the loop's source in it; and
-libspate-perl_VERSION_ARCH.deb, of what it installs. Needs perl's headers, make, a compiler of
-C++23, and dpkg-deb, dpkg-shlibdeps (Debian's dpkg-dev).
+DIRECTORY gets Spate-VERSION.tar.gz, in CPAN's format, with the loop's source in it; and
+libspate-perl_VERSION_ARCH.deb, made of the installed files. Needs perl's headers, make, a compiler
+of C++23, and dpkg-deb, dpkg-shlibdeps (Debian's dpkg-dev).
 """
 
 import argparse

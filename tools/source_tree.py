@@ -1,4 +1,4 @@
-"""What the checkers of this directory share: the list of files, and C++ without its comments."""
+"""Shared by the checkers of this directory: the list of files, and C++ without its comments."""
 
 import os
 import re
@@ -53,7 +53,7 @@ def blank(text, strings=True):
 
 
 def is_test(name):
-    """Tests, and what only they use, need not keep to the rules of the library."""
+    """Tests, and their helpers, need not follow the rules of the library."""
     return name.startswith("tests/") or "_test." in name or "/testing/" in name
 
 

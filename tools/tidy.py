@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Style as a test.   tools/tidy.py [root of the tree]
 
-Reads every file of the project and prints one line per problem: file:line: what is wrong.
+Reads every file of the project and prints one line per problem: file:line: message.
 """
 
 import os
@@ -10,7 +10,7 @@ import sys
 
 from source_tree import blank, files, finish, is_test, read, root_from
 
-# Who may break a rule, and why. A function: ("src/x/y.cc", "name"); a file: ("src/x/y.cc", None).
+# Exceptions, with their reason. A function: ("src/x/y.cc", "name"); a file: ("src/x/y.cc", None).
 # The value is the reason. Keep it empty.
 LENGTH_EXCEPTIONS = {}
 
@@ -21,9 +21,10 @@ PUBLIC_HEADER_CODE_LINES_MAX = 300
 
 CODE = (".h", ".cc", ".c", ".py", ".cmake", ".sh")
 TEXT = CODE + (".md", ".txt", ".in", ".json", ".yml")
+TABBED = ("Makefile", "rules", "APKBUILD")  # make's, and Alpine's style.
 NO_SUFFIX = ("Makefile", "LICENSE", ".clang-format", ".clang-tidy", ".editorconfig", ".gitignore")
 
-CHECKERS = ("tools/tidy.py", "tools/tidy_test.py")  # They have to write down what they look for.
+CHECKERS = ("tools/tidy.py", "tools/tidy_test.py")  # They contain the texts that they look for.
 
 SNAKE_CASE = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")
 MACHINE_PATH = re.compile(r"(?<![\w.$})~-])/(?:home|Users|root|mnt|media)/\w")
@@ -36,8 +37,14 @@ ABORTS = re.compile(
     r"\bstd::(?:abort|exit|terminate)\s*\(|(?<![\w>])::(?:abort|exit)\s*\("
     r"|(?:^|[;{})?&|!])\s*(?:abort|exit)\s*\(")
 EXCEPTIONS = re.compile(r"\b(?:try\s*\{|catch\s*\(|throw\b)")
+TEST_NAME = re.compile(r"^(?:TYPED_)?TEST(?:_F|_P)?\(\s*\w+,\s*(\w+)\)")
+PLAIN_TEST_NAME = re.compile(
+    r"(?!(?:The|An?|What|Of|Those|If|While|Where)(?=[A-Z]))"
+    r"(?!\w*(?:Who|Whom|Whose|Whoever|Whatever|Nobody|Somebody|Anew)(?:[A-Z]|$))"
+    r"(?!(?:\w*(?:The|An|(?<![A-Z])A)(?=[A-Z])){3})[A-Z][A-Za-z0-9]{,59}")
 USER_CODE = "src/core/user_code."  # Ends the program when a callback throws.
-MUST = "src/core/must.cc"  # Prints, and ends the program, when it is asked to.
+TASKS = "include/spate/http/coro_handler.h"  # Catches what leaves a task of a request.
+MUST = "src/core/must.cc"  # Prints, and ends the program, on request.
 DEAD_CALL = re.compile(r"^(?:[\w:<>*&]+ ){0,2}[\w:.<>*~\[\]-]+\(.*\)(?: \w+)*;$")
 DEAD_ASSIGNMENT = re.compile(r"^[\w:<>,.*&\[\]() -]+ [-+*/|&^]?= .*;$")
 DEAD_WORD = re.compile(
@@ -70,7 +77,7 @@ def check_text(root, name, lines, text):
         yield len(lines), "empty lines at the end"
     is_code = name.endswith(CODE) or os.path.basename(name) == "CMakeLists.txt"
     for number, line in enumerate(lines, 1):
-        if "\t" in line and os.path.basename(name) != "Makefile":
+        if "\t" in line and os.path.basename(name) not in TABBED:
             yield number, "a tab"
         if line != line.rstrip():
             yield number, "blanks at the end of the line"
@@ -83,10 +90,32 @@ def check_text(root, name, lines, text):
                 yield number, "TODO" "(now): do it"
 
 
+def check_conflicts(lines):
+    """Yields the lines that a merge left. A line of "=" alone also underlines a heading."""
+    is_inside = False
+    for number, line in enumerate(lines, 1):
+        if line.startswith(("<<<<<<< ", "||||||| ", ">>>>>>> ")) or (
+                is_inside and line.rstrip() == "======="):
+            yield number, "a conflict marker: finish the merge"
+        if line.startswith("<<<<<<< "):
+            is_inside = True
+        elif line.startswith(">>>>>>> "):
+            is_inside = False
+
+
 def check_mode(root, name, lines):
     is_script = bool(lines) and lines[0].startswith("#!") and not name.endswith(".in")
     if is_script and not os.access(os.path.join(root, name), os.X_OK):
         yield 1, "begins with #! and is not executable"
+
+
+def check_warnings(name, lines):
+    """A user's newer compiler may warn: only SPATE_WERROR makes that an error."""
+    if not name.endswith((".cmake", "CMakeLists.txt")):
+        return
+    for number, line in enumerate(lines, 1):
+        if "-Werror" in line.replace("$<$<BOOL:${SPATE_WERROR}>:-Werror>", ""):
+            yield number, "write $<$<BOOL:${SPATE_WERROR}>:-Werror>"
 
 
 def check_name(name):
@@ -94,7 +123,7 @@ def check_name(name):
         return
     path, base = os.path.split(name)
     stem = base.split(".")[0]
-    if stem != "__init__" and not SNAKE_CASE.fullmatch(stem):
+    if stem not in ("__init__", "__main__") and not SNAKE_CASE.fullmatch(stem):
         yield 1, f"the file's name is not snake_case: {base}"
     for part in path.split("/") + [stem]:
         if part in ("util", "utils", "misc", "helpers", "common"):
@@ -133,7 +162,7 @@ def check_code(name, code_lines):
             yield number, "the library never prints"
         if ABORTS.search(line) and not name.startswith((USER_CODE, MUST)):
             yield number, "the library never ends the program"
-        if EXCEPTIONS.search(line) and is_library(name) and not name.startswith(USER_CODE):
+        if EXCEPTIONS.search(line) and is_library(name) and not name.startswith((USER_CODE, TASKS)):
             yield number, "the library knows no exceptions, but for src/core/user_code.h"
 
 
@@ -149,6 +178,14 @@ def check_dead_code(lines):
             yield number, "code in a comment: remove it, or indent it by three if it is an example"
 
 
+def check_test_names(lines):
+    """Test names are sentences whose subject is the suite, or their own first word."""
+    for number, line in enumerate(lines, 1):
+        name = TEST_NAME.match(line)
+        if name and not PLAIN_TEST_NAME.fullmatch(name.group(1)):
+            yield number, f"{name.group(1)} is not SubjectVerbCondition, in at most 60 letters"
+
+
 def check_function_length(name, code):
     for first, last, title in functions(code):
         count = last - first + 1
@@ -156,11 +193,12 @@ def check_function_length(name, code):
             yield first, f"{title} has {count} lines, more than {FUNCTION_LINES_MAX}"
 
 
-# --- Finding functions: brackets are counted, and what stands before one says what it opens. ---
+# --- Finding functions: counts brackets; the text before one determines its kind. ---
 
 
 def what_opens(head):
-    """What a brace opens, from the text since the last statement: scope, function, initializer."""
+    """Returns the kind of a brace, from the text since the last statement: scope, function,
+    initializer."""
     head = re.sub(r"^(?:template\s*<[^{]*?>\s*(?=class|struct|union|concept)|export\s)+", "", head)
     if re.match(r"(?:inline\s+)?namespace\b|extern\b\s*$", head):
         return "scope"
@@ -168,7 +206,7 @@ def what_opens(head):
                 head, re.DOTALL):
         return "scope"
     if re.search(r"\)\s*(?:noexcept\s*)?:(?!:)", head) and re.search(r"[\w>]$", head):
-        return "member"  # One of a constructor's: : name_{value}
+        return "member"  # A constructor's initialiser: : name_{value}
     if "(" in head and not CONTROL.match(head) and not re.search(r"=\s*(?:\w[\w:<>, ]*)?$", head):
         return "function"
     return "initializer"
@@ -215,14 +253,19 @@ def title_of(head):
 
 def check_file(root, name):
     text = read(root, name)
-    if text is None or not is_text(name):
+    if text is None:
         return
     lines = text.split("\n")[:-1] if text.endswith("\n") else text.split("\n")
+    yield from check_conflicts(lines)
+    if not is_text(name):
+        return
     yield from check_text(root, name, lines, text)
     yield from check_mode(root, name, lines)
     yield from check_name(name)
+    yield from check_warnings(name, lines)
     if name.endswith((".h", ".cc", ".c")):
         yield from check_dead_code(lines)
+        yield from check_test_names(lines)
     if name.endswith(".h") and name.startswith(("include/", "src/", "tests/")):
         yield from check_header(name, lines)
     if is_library(name):

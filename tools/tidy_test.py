@@ -11,7 +11,8 @@ HEADER = "// What it is.\n#pragma once\n"
 
 
 def problems(name, text):
-    """What tidy says about a tree of one file, in which $ROOT stands for the tree's own path."""
+    """Returns tidy's problems with a tree of one file, in which $ROOT stands for the tree's own
+    path."""
     with tempfile.TemporaryDirectory() as root:
         text = text.replace("$ROOT", root)
         path = os.path.join(root, name)
@@ -48,6 +49,17 @@ class Tidy(unittest.TestCase):
         self.bad("src/a.cc", "int a;\r\n", "blanks")
         self.bad("src/a.cc", "int a;", "does not end")
         self.bad("src/a.cc", "int a;\n\n", "empty lines")
+
+    def test_conflict_markers(self):
+        marks = ["<" * 7 + " HEAD", "=" * 7, ">" * 7 + " main"]
+        conflict = "\n".join([marks[0], "ours", marks[1], "theirs", marks[2], ""])
+        for name in ("README.md", "src/a.cc", "tests/mutants/a.mutant", "docs/page.html"):
+            found = problems(name, conflict)
+            self.assertEqual([line.split(": ")[:2] for line in found],
+                             [[f"{name}:{number}", "a conflict marker"] for number in (1, 3, 5)])
+        for mark in (marks[0], marks[2], "|" * 7 + " base"):
+            self.bad("README.md", mark + "\n", "a conflict marker", 1)
+        self.good("README.md", "A heading\n=======\n\n<<<<<<<<\n>>>>>>>\n")
 
     def test_modes(self):
         self.bad("tools/a.py", "#!/usr/bin/env python3\n", "not executable", 1)
@@ -92,12 +104,26 @@ class Tidy(unittest.TestCase):
     def test_no_exception_is_in_force(self):
         self.assertEqual(tidy.LENGTH_EXCEPTIONS, {})
 
+    def test_warnings_are_errors_only_on_request(self):
+        self.good("CMakeLists.txt", "add($<$<BOOL:${SPATE_WERROR}>:-Werror>)\n")
+        self.bad("a/CMakeLists.txt", "x()\nadd(-Wall -Werror)\n", "SPATE_WERROR", 2)
+        self.bad("cmake/a.cmake", "add(-Werror=shadow)\n", "SPATE_WERROR")
+
     def test_names(self):
         self.good("src/core/timer_queue.cc", "int a;\n")
         self.bad("src/core/TimerQueue.cc", "int a;\n", "snake_case")
         self.bad("src/core/timer-queue.cc", "int a;\n", "snake_case")
         self.bad("src/util/a.cc", "int a;\n", "named util")
         self.bad("src/core/misc.cc", "int a;\n", "named misc")
+
+    def test_names_of_tests(self):
+        self.good("src/a_test.cc", "TEST(Timer, ExpiresOnce) {\n}\nTEST_F(A, AnswersTwice) {\n}\n")
+        self.good("src/a_test.cc", "TEST(A, WhenAllEndsBeforeTheDeadlineOfATask) {\n}\n")
+        for name in ("expires_once", "TheTimerExpires", "WhatExpires", "AStart", "A" * 61,
+                     "IfItExpires", "LengthIsReadWhateverTheHeader", "EndsForWhomItWaits",
+                     "KeepsTheOrderOfTheTasksOfAThread"):
+            self.bad("src/a_test.cc", f"TEST_P(Timer, {name}) {{\n}}\n", name, 1)
+            self.bad("tests/sim/a_test.cc", f"TEST_P(Timer, {name}) {{\n}}\n", name, 1)
 
     def test_todo(self):
         self.good("src/a.cc", "// TODO(perf): faster.\n")

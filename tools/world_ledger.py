@@ -5,10 +5,10 @@
     tools/world_ledger.py --write                    writes the section of docs/reliability.md
     tools/world_ledger.py --check                    exits with 1 if the page says something else
 
-A line of the ledger is "swarm commit name seeds faults hours first..last ...", of one commit and
-swarm, or "bug" and what was found and mended. Failed blocks count no seeds: what they have found is
-a bug, and noted. A block is counted once, however often its file is added: some of its seeds are
-in a span of its line's then. Lines of before spans were kept have none.
+A line of the ledger is "swarm commit name seeds faults hours first..last ...", for one commit and
+one swarm, or "bug" and a bug that was found and fixed. Failed blocks count no seeds; their bug is
+noted instead. A block is counted once, even if its file is added again, because its line then
+contains some of its seeds. Older lines have no spans.
 """
 
 import argparse
@@ -30,7 +30,7 @@ class BadLedger(Exception):
 
 @dataclasses.dataclass
 class Row:
-    """Of one commit and swarm."""
+    """The sums for one commit and swarm."""
     seeds: int = 0
     faults: int = 0
     hours: float = 0.0
@@ -54,7 +54,7 @@ class Row:
 
 
 def read_row(words):
-    """What follows "swarm commit name"."""
+    """Parses the words after "swarm commit name"."""
     spans = [[int(seed) for seed in span.split("..")] for span in words[3:]]
     if any(len(span) != 2 for span in spans):
         raise ValueError
@@ -109,7 +109,7 @@ def ledger_text(swarms, bugs):
 
 
 def section(swarms, bugs):
-    """What the page says."""
+    """Returns the section of the page."""
     sums = collections.defaultdict(lambda: [0, 0, 0.0])
     for (_, name), row in swarms.items():
         counted = [row.seeds, row.faults, row.hours]
@@ -118,7 +118,7 @@ def section(swarms, bugs):
     sums["all"] = [sum(column) for column in zip(*sums.values())] or [0, 0, 0.0]
     for name, (seeds, faults, hours) in sums.items():
         lines.append(f"| `{name}` | {seeds:,} | {faults:,} | {hours / 24:,.0f} days |")
-    lines += ["", "Bugs found, and mended:", ""] + [f"* {bug}" for bug in bugs]
+    lines += ["", "Bugs found and fixed:", ""] + [f"* {bug}" for bug in bugs]
     return "\n".join(lines + ["", END])
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of world_ledger.py: what it reads, sums and writes."""
+"""Tests of world_ledger.py: reading, summing and writing."""
 
 import unittest
 

@@ -136,7 +136,7 @@ def pingpong_bars(results):
     text = f"pingpong, worst column: spate / floor ({where})"
     yield at_least(text, 1 / worst if worst else None, 0.97)
     yield ahead_of_peers(results, "pingpong", "mib_per_s")
-    # Of n connections that are ready at once each may cost 2, and the wait 1. Some of the hundred
+    # Each of n connections that are ready at once may cost 2, and the wait 1. Some of the hundred
     # arrive while others are served, so that there are a few waits more.
     for op, limit in (("message, 1 connection", 3.01), ("message, 100 connections", 2.1)):
         calls = results.counts.get(("pingpong", op, "syscalls_per_op", me))
@@ -280,7 +280,7 @@ def tls_bars(results):
     full, resumed = (case_where(results, "tls", kind=kind) for kind in ("full", "resumed"))
     yield at_least("tls processor time of a full handshake / of a resumed one",
                    results.across("tls", "processor_us", me, full, resumed), 2)
-    # Of 64 KiB each, so 16; the question and the waits are the others.
+    # Pieces of 64 KiB, so 16; the others are the request and the waits.
     yield at_most("tls system calls for 1 MiB", results.count("tls", "bulk", "syscalls", me), 20)
 
 
@@ -337,18 +337,61 @@ def anyevent_server_bars(results):
                       0.9 if servers > 1000 else 1)
 
 
+# Rows of one process, and the share of uvloop's time that spate may need.
+ASYNCIO_LIMITS = {"call_soon": 0.5, "callback": 0.7, "callback_with_arguments": 0.4,
+                  "timer_cancelled": 0.2, "timer_among_many": 0.3, "timer_expired": 0.8,
+                  "call_from_thread": 0.5, "sleep_zero": 0.4, "task": 0.4, "future": 0.4,
+                  "task_of_gather": 0.5, "reader_added_and_removed": 0.4, "reader_hop": 0.8,
+                  "socket_hop": 0.4, "stream_hop": 0.6, "datagram_hop": 0.6,
+                  "address_looked_up": 0.9, "connection": 1, "executor_call": 0.9}
+
+
+def asyncio_bars(results):
+    (key,) = results.cases("asyncio")
+    for name, limit in ASYNCIO_LIMITS.items():
+        yield at_most(f"asyncio {name}: spate / uvloop",
+                      results.cost_ratio("asyncio", key, f"{name}_ns", "spate", "uvloop"), limit)
+
+
+def asyncio_echo_bars(results):
+    worst, where = worst_against_peers(results, "asyncio_echo", "processor_us",
+                                       results.cases("asyncio_echo"))
+    yield at_most("asyncio_echo, worst column: spate / best peer", worst, 1.03, where)
+
+
+def asyncio_tls_bars(results):
+    key = case_where(results, "asyncio_tls", kind="echo1k", mode="protocol")
+    for peer, limit in (("uvloop", 0.65), ("uvloop_aiofastnet", 1)):
+        ratio = results.cost_ratio("asyncio_tls", key, "processor_us", "spate", peer)
+        yield at_most(f"asyncio_tls, echo of 1 KiB: spate / {peer}", ratio if key else None, limit)
+
+
+# The share of the processor time of a peer that spate's server for Python may need.
+ASGI_LIMITS = {"uvicorn_uvloop": 0.55, "granian": 0.45}
+
+
+def asgi_bars(results):
+    key = case_where(results, "asgi", kind="keepalive", connections=64)
+    for peer, limit in ASGI_LIMITS.items():
+        ratio = results.cost_ratio("asgi", key, "processor_us", "spate", peer) if key else None
+        yield at_most(f"asgi, a request of 64 connections: spate / {peer}", ratio, limit)
+
+
 def all_bars(results):
     bars = {"fd": fd_bars, "watchers": watchers_bars, "timers": timers_bars, "post": post_bars,
             "pingpong": pingpong_bars, "header_body": header_body_bars,
             "threads": rate_bars("threads", "mib_per_s"),
             "churn": rate_bars("churn", "connections_per_s"), "idle": idle_bars,
             "latency": latency_bars, "udp": rate_bars("udp", "packets_per_s"),
+            "udp_send": rate_bars("udp_send", "processor_us"),
             "fanout": fanout_bars, "coro": coro_bars, "parser": parser_bars, "http": http_bars,
             "h2": h2_bars,
             "tls": tls_bars,
             "websocket": websocket_bars, "idle_websocket": idle_websocket_bars,
             "idle_http": idle_http_bars, "idle_tls": idle_tls_bars, "programs": programs_bars,
-            "anyevent": anyevent_bars, "anyevent_server": anyevent_server_bars}
+            "anyevent": anyevent_bars, "anyevent_server": anyevent_server_bars,
+            "asyncio": asyncio_bars, "asyncio_echo": asyncio_echo_bars,
+            "asyncio_tls": asyncio_tls_bars, "asgi": asgi_bars}
     assert bars.keys() == workloads.ALL.keys()
     return [bar for name, function in bars.items() if name in results.workloads()
             for bar in function(results)]

@@ -7,9 +7,8 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 
-from harness import workloads
+from harness import processes, workloads
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY_DIR = ROOT / "build" / "bench"
@@ -22,7 +21,7 @@ class Contestant:
     workload: str
     name: str
     binary: str
-    program: str  # what is measured: the binary itself, or the server that it starts
+    program: str  # the program measured: the binary itself, or the server that it starts
     arguments: tuple  # ((name, value), ...) beside those of the case
     left_out: str  # why it is not built, or ""
 
@@ -49,7 +48,7 @@ class Contestant:
         return dict(re.findall(r"^\s*(\S+) => (/.*) \(0x", done.stdout, re.MULTILINE))
 
     def replaceable(self):
-        """Those of its libraries that a drop-in was built for."""
+        """Returns those of its libraries that a drop-in was built for."""
         return {name: path for name, path in self.libraries().items() if (DROPINS / name).exists()}
 
     def wrong_libraries(self):
@@ -59,22 +58,71 @@ class Contestant:
                 if (pathlib.Path(path).parent == DROPINS) != wanted]
 
     def twin(self):
+        """Returns this contestant on spate's drop-in. It counts as available until it is built."""
         twin = dataclasses.replace(self, name=workloads.twin_of(self.name))
-        if twin.left_out or twin.replaceable():
+        if twin.left_out or not os.path.exists(self.program) or twin.replaceable():
             return twin
         return dataclasses.replace(twin, left_out="spate's drop-in for it is not built")
 
 
-def build():
-    """Configures and builds the preset; its output is shown only when it fails."""
+class BuildFailed(Exception):
+    """The build cannot be configured: the message has the output."""
+
+
+def configure():
+    """Configures the preset, and with it writes the manifest."""
+    done = run("cmake", "--preset", "bench")
+    if done.returncode != 0:
+        raise BuildFailed(f"{done.stdout}{done.stderr}\ncmake --preset bench failed")
+
+
+def build(workload):
+    """Builds the programs of the workload, except those that do not compile.
+
+    Returns "", or the output if something failed. Nothing is built while something is timed.
+    """
     nice = ["nice"] if shutil.which("nice") else []
-    for command in (["cmake", "--preset", "bench"],
-                    [*nice, "cmake", "--build", "--preset", "bench", "-j2"]):
-        done = subprocess.run(command, cwd=ROOT, text=True, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, check=False)
-        if done.returncode != 0:
-            sys.stderr.write(done.stdout)
-            raise SystemExit(f"bench: {' '.join(command)} failed")
+    targets = [f"bench_of_{workload}"]
+    if workload in workloads.TWINNED:
+        targets.append("bench_dropins")
+    done = run(*nice, "cmake", "--build", "--preset", "bench", "-j",
+               str(len(os.sched_getaffinity(0))), "--target", *targets, "--", "-k", "0")
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+def can_be_built(contestant):
+    """Builds a contestant's programs alone, and the drop-ins for a twin: whether that succeeds."""
+    files = [str(path.relative_to(BINARY_DIR))
+             for path in map(pathlib.Path, (contestant.binary, contestant.program))
+             if path.is_relative_to(BINARY_DIR)]
+    if workloads.is_twin(contestant.name):
+        files.append("bench_dropins")
+    return not files or run("ninja", "-C", str(BINARY_DIR), *files).returncode == 0
+
+
+def run(*command):
+    try:
+        return processes.run(command, directory=ROOT)
+    except FileNotFoundError:
+        raise BuildFailed(f"there is no {command[0]}; `tools/setup bench` installs it") from None
+
+
+class UnknownContestant(Exception):
+    """An unknown contestant was requested."""
+
+
+def chosen(names, only=frozenset()):
+    """Returns the contestants of these workloads, by workload; of those named in `only`, if any."""
+    found = [c for c in contestants() if not only or c.name in only]
+    return {name: [c for c in found if c.workload == name] for name in names}
+
+
+def check_names(names, only):
+    """Raises UnknownContestant unless each of `only` is a contestant of one of these workloads."""
+    existing = {c.name for found in chosen(names).values() for c in found}
+    if unknown := only - existing:
+        raise UnknownContestant(f"no contestant {', '.join(sorted(unknown))}; there are "
+                                f"{', '.join(sorted(existing))}")
 
 
 def contestants():

@@ -40,12 +40,12 @@ class Row:
 
 
 def family(name):
-    """Whose colour it has: libevent_direct is libevent's."""
+    """Returns the contestant that shares its colour: libevent for libevent_direct."""
     return name.split("_")[0]
 
 
 def look(name):
-    """The attributes of what belongs to a contestant."""
+    """Returns the attributes of a contestant's elements."""
     kind = "ours" if name == "spate" else "floor" if workloads.is_floor(name) else (
         "variant" if "_" in name else "plain")
     return f'class="{kind}" style="--c:var(--{family(name)},var(--other))"'
@@ -66,11 +66,20 @@ def picture(height, alt, parts):
             + "".join(parts) + "</svg>")
 
 
+def has_place(value):
+    """Returns whether a logarithmic axis has a place for the value.
+
+    A count is the difference of two runs, so noise can make it zero or negative.
+    """
+    return value is not None and 0 < value < math.inf
+
+
 class Scale:
     """A logarithmic axis: values between `low` and `high` are mapped from `begin` to `end`."""
 
     def __init__(self, low, high, begin, end):
-        if high < low * 1.5:  # what lies close together stays close
+        assert has_place(low) and has_place(high), (low, high)
+        if high < low * 1.5:  # nearby values stay close
             middle = math.sqrt(low * high)
             low, high = middle / 1.25, middle * 1.25
         self.low, self.high, self._begin, self._end = low, high, begin, end

@@ -1,5 +1,5 @@
-/* What every contestant shares, from C and from C++: arguments, clock, random numbers, socket
-   pairs, resident memory, and the output protocol. Nothing here touches the library under test.
+/* Shared by every contestant, in C and in C++: arguments, clock, random numbers, socket pairs,
+   resident memory, and the output protocol. Nothing here touches the library under test.
 
    Output: one JSON object a line on stdout. harness/README.md states the protocol. */
 #ifndef BENCH_HARNESS_CONTESTANT_H
@@ -26,6 +26,12 @@
 BENCH_UNUSED static void bench_die(const char *what) {
   fprintf(stderr, "%s: %s\n", what, strerror(errno));
   exit(1);
+}
+
+/* Returns the directory of temporary files, which the harness deletes after the run. */
+BENCH_UNUSED static const char *bench_temporary_directory(void) {
+  const char *directory = getenv("TMPDIR");
+  return directory != NULL && directory[0] != 0 ? directory : "/tmp";
 }
 
 /* The value after "--name", or `otherwise` when the argument is absent. */
@@ -89,7 +95,12 @@ BENCH_UNUSED static long bench_resident_bytes(void) {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
+/* Prints a metric. JSON has no infinity and no NaN: a program that divides by zero fails here. */
 BENCH_UNUSED static void bench_metric(const char *name, const char *unit, double value) {
+  if (!__builtin_isfinite(value)) {
+    fprintf(stderr, "%s is not finite\n", name);
+    exit(1);
+  }
   printf("{\"metric\": \"%s\", \"unit\": \"%s\", \"value\": %.9g}\n", name, unit, value);
 }
 
@@ -98,20 +109,21 @@ BENCH_UNUSED static void bench_work(const char *name, uint64_t value) {
   printf("{\"work\": \"%s\", \"value\": %" PRIu64 "}\n", name, value);
 }
 
-/* For a contestant that cannot run here, such as one whose kernel lacks what it needs: it is left
-   out, and the reason told. */
+/* Ends a contestant that cannot run here, for example because the kernel lacks a feature. The
+   report shows the reason. */
 BENCH_UNUSED static void bench_leave_out(const char *reason) {
   printf("{\"left_out\": \"%s\"}\n", reason);
   exit(0);
 }
 
-/* How many operations of a kind this run performed: what counts are divided by. */
+/* Prints how many operations of a kind this run performed: the divisor of the counts. */
 BENCH_UNUSED static void bench_ops(const char *name, uint64_t value) {
   printf("{\"ops\": \"%s\", \"value\": %" PRIu64 "}\n", name, value);
 }
 
-/* The version that the library itself reports, and the shared object that this process maps whose
-   name begins with `soname` ("libev.so"); NULL for what is linked statically or is headers only. */
+/* Prints the version that the library itself reports, and the path of the mapped shared object
+   whose name begins with `soname` ("libev.so"). `soname` is NULL for a library that is static or
+   has headers only. */
 BENCH_UNUSED static void bench_version(const char *version, const char *soname) {
   char line[4096], library[4096] = "";
   FILE *maps = soname == NULL ? NULL : fopen("/proc/self/maps", "r");

@@ -8,39 +8,40 @@ import concurrent.futures
 import functools
 import hashlib
 import json
+import math
 import os
 import pathlib
 import re
 import shutil
-import subprocess
 import tempfile
+import time
 
 from harness import build, runner, workloads
+from harness.absences import FAILED, LATER, Absence
+from harness.schedule import COUNTS
 
 CACHE = build.BINARY_DIR / "counts"
+TIMEOUT_S = 300  # of a run under a tool
+TOOLS = {"instructions": "valgrind", "syscalls": "strace"}
 
 
 def missing_tools():
-    return [tool for tool in ("valgrind", "strace") if shutil.which(tool) is None]
+    return [tool for tool in TOOLS.values() if shutil.which(tool) is None]
 
 
 def run_under(tool, contestant, params):
-    """What a run under the tool prints, stdout and stderr."""
+    """Runs the contestant under the tool. Returns its stdout and stderr."""
     command = contestant.command(params, under=tool)
-    done = subprocess.run(command, text=True, capture_output=True, timeout=600, check=False,
-                          env=contestant.environment)
-    if done.returncode != 0:
-        raise runner.Refused(f"{' '.join(command)}: {done.stderr[-400:]}")
-    return done.stdout, done.stderr
+    return runner.run_command(command, contestant.environment, TIMEOUT_S)
 
 
 def count_instructions(contestant, params):
-    """User-space instructions of a run, and what it printed."""
+    """Returns the user-space instructions of a run, and its output."""
     tool = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
     printed, told = run_under(tool, contestant, params)
     collected = re.search(r"Collected : (\d+)", told)
     if collected is None:
-        raise runner.Refused(f"{contestant.name}: callgrind counted nothing: {told[-400:]}")
+        raise runner.Failed(f"callgrind counted nothing{runner.last_words(told)}")
     return int(collected.group(1)), runner.parse(printed)
 
 
@@ -63,7 +64,8 @@ def total_calls(table):
 
 @functools.cache
 def digest_of(contestant):
-    """A hash of all that runs: the program, what starts it, and the libraries it loads."""
+    """Returns a hash of everything that runs: the program, its launcher, and the libraries it
+    loads."""
     digest = hashlib.sha256()
     for path in (contestant.binary, contestant.program, *sorted(contestant.libraries().values())):
         digest.update(pathlib.Path(path).read_bytes())
@@ -77,7 +79,7 @@ def cached(kind, contestant, params):
     if entry.exists():
         return json.loads(entry.read_text())
     count = count_instructions if kind == "instructions" else count_system_calls
-    value, output = count(contestant, params)
+    value, output = runner.twice(lambda: count(contestant, params))
     CACHE.mkdir(parents=True, exist_ok=True)
     partial = entry.with_suffix(f".{os.getpid()}")
     partial.write_text(json.dumps([value, output.ops]))
@@ -90,25 +92,41 @@ def per_operation(kind, contestant, spec):
     long_value, long_ops = cached(kind, contestant, spec.longer)
     if spec.ops not in short_ops or spec.ops not in long_ops:
         return None  # this contestant does not do such operations
-    return (long_value - short_value) / (long_ops[spec.ops] - short_ops[spec.ops])
+    operations = long_ops[spec.ops] - short_ops[spec.ops]
+    if operations <= 0:
+        raise runner.Failed("the longer run did not do more operations than the shorter one")
+    return (long_value - short_value) / operations
 
 
-def measure(workload, contestants, sink, progress=None):
-    """Calls sink(row) for each count; the runs share the cores, since noise does not matter."""
-    tools = {"instructions": "valgrind", "syscalls": "strace"}
-    kinds = [kind for kind, tool in tools.items() if shutil.which(tool)]
-    jobs = [(kind, c, spec) for c in contestants for spec in workload.counts for kind in kinds
+def jobs_of(workload, contestants):
+    """(kind, contestant, Count) of all that can be counted with the tools that there are."""
+    kinds = [kind for kind, tool in TOOLS.items() if shutil.which(tool)]
+    return [(kind, c, spec) for c in contestants for spec in workload.counts for kind in kinds
             if kind in spec.kinds and c.name not in spec.without
             and (kind != "instructions" or workloads.can_be_counted(c.name))]
 
+
+def measure(workload, contestants, sink, absent, progress=lambda text: None, end=math.inf):
+    """Calls sink(row) for each count, and absent(Absence) for each that there is not.
+
+    The runs share the cores, since noise does not matter. None begins after `end`.
+    """
+    jobs = jobs_of(workload, contestants)
+
     def job(kind, contestant, spec):
-        value = per_operation(kind, contestant, spec)
-        if progress:
-            progress(f"{workload.name} {kind} per {spec.name}: {contestant.name}")
-        return value
+        if time.monotonic() >= end:
+            return None, Absence(LATER, workload.name, contestant.name, COUNTS, "no time was left")
+        progress(f"{workload.name} {kind} per {spec.name}: {contestant.name}")
+        try:
+            return per_operation(kind, contestant, spec), None
+        except (runner.Failed, runner.LeftOut) as reason:
+            return None, Absence(FAILED, workload.name, contestant.name,
+                                 f"{kind} per {spec.name}", str(reason))
 
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        for (kind, c, spec), value in zip(jobs, pool.map(lambda j: job(*j), jobs)):
+        for (kind, c, spec), (value, absence) in zip(jobs, pool.map(lambda j: job(*j), jobs)):
+            if absence:
+                absent(absence)
             if value is not None:
                 sink({"workload": workload.name, "params": {"op": spec.name},
                       "contestant": c.name, "version": "", "metric": f"{kind}_per_op",

@@ -1,5 +1,5 @@
-/* What the servers by hand share: a listener and its connections, watched by epoll, and the one
-   buffer that all read into. A floor derives from this, and has the rest in plain sight. */
+/* Shared by the hand-written servers: a listener and its connections, watched by epoll, and one
+   buffer for all reads. A floor derives from this class and adds the rest. */
 #ifndef BENCH_HARNESS_FLOOR_H
 #define BENCH_HARNESS_FLOOR_H
 
@@ -17,7 +17,7 @@ class Floor {
         epoll_(epoll_create1(EPOLL_CLOEXEC)),
         buffer_(new char[kReadSize]) {}
 
-  // Whoever waits is accepted, and told to `made`.
+  // Accepts every pending connection, and calls `made` for each.
   template <class Made>
   void accept_all(Made made) {
     for (int fd; (fd = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;) {
@@ -27,7 +27,7 @@ class Floor {
     }
   }
 
-  // Events name the descriptor, or what belongs to it.
+  // Registers a descriptor, with the data that its events carry.
   void watch(int operation, int fd, std::uint32_t events) {
     control(operation, fd, {.events = events, .data = {.fd = fd}});
   }

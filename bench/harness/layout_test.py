@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from harness import example, report, stats  # noqa: E402
 
 WIDTHS = (1280, 400)
-SKIPPED = 77  # what CTest takes for it
+SKIPPED = 77  # CTest's status for a skipped test
 
 CHECK = """
 function findings(page, width) {
@@ -90,7 +90,7 @@ def findings(program, directory, text):
 def main():
     program = browser()
     if program is None:
-        print("skipped: there is no chromium, which lays the page out")
+        print("chromium is not installed (package chromium)")
         return SKIPPED
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
         found = findings(program, directory, page_text(directory))

@@ -1,4 +1,4 @@
-/* What libevent's servers share: the base, and a connection's bufferevent. */
+/* Shared by libevent's servers: the base, and a connection's bufferevent. */
 #ifndef BENCH_HARNESS_LIBEVENT_BASE_H
 #define BENCH_HARNESS_LIBEVENT_BASE_H
 

@@ -1,6 +1,6 @@
-/* What the clients that load server contestants share: starting the server on processors of its
-   own, asking it for its tally, connecting to it. None of this is a contestant's: every contestant
-   of a workload is loaded by the same program, on bare system calls. */
+/* Shared by the clients that load server contestants: they start the server on its processors,
+   read its tally and connect to it. Every contestant of a workload is loaded by the same
+   program, on bare system calls. */
 #ifndef BENCH_HARNESS_LOAD_H
 #define BENCH_HARNESS_LOAD_H
 
@@ -69,7 +69,7 @@ class ServerProcess {
 
   std::size_t threads() const { return threads_; }
 
-  // Where connection number `i` goes: they are shared out evenly.
+  // Returns the server's address for connection number `i`: they are distributed evenly.
   sockaddr_in address(std::size_t i) const {
     sockaddr_in at = {};
     at.sin_family = AF_INET;
@@ -85,7 +85,7 @@ class ServerProcess {
     return read_tally();
   }
 
-  // Ends it, when all that was sent has been answered.
+  // Ends the server, after everything sent was answered.
   Tally end() {
     if (child_ == 0) return {};
     kill(pid_, SIGTERM);
@@ -96,7 +96,7 @@ class ServerProcess {
     return told;
   }
 
-  // The time that all its threads have had on a processor.
+  // Returns the processor time of all its threads.
   std::uint64_t processor_ns() const {
     const std::string tasks = "/proc/" + std::to_string(pid_) + "/task";
     std::uint64_t sum = 0;
@@ -158,7 +158,7 @@ class ServerProcess {
     sched_setaffinity(0, sizeof chosen, &chosen);
   }
 
-  // The rest of the next line that begins with `word`. What is meant for the harness is passed on.
+  // Returns the rest of the next line that begins with `word`. Passes lines for the harness on.
   std::string next_line(const std::string& word) {
     char line[1024];
     while (fgets(line, sizeof line, output_) != nullptr) {
@@ -177,14 +177,14 @@ class ServerProcess {
   }
 
   std::size_t threads_;
-  pid_t child_ = 0;  // What we started, if we did: a tool perhaps.
+  pid_t child_ = 0;  // The process that we started, perhaps a tool; 0 if none.
   pid_t pid_ = 0;    // The server itself.
   std::vector<std::uint16_t> ports_;
   FILE* output_ = nullptr;
 };
 
-// What a server has more than when this was made: by its allocator's own count, where it tells, and
-// by its resident pages.
+// Measures how much the server's memory grew after this object was made: by its allocator's count,
+// if it reports one, and by its resident pages.
 class MemoryGrowth {
  public:
   explicit MemoryGrowth(ServerProcess& server)
@@ -206,7 +206,8 @@ class MemoryGrowth {
   const std::uint64_t pages_before_;
 };
 
-// By then a server that gives memory back after a while has done so.
+// By then a server that gives memory back after a while has done so. --rest_ms shortens it where
+// the figure does not matter.
 inline constexpr long kUntilRestMs = 2500;
 
 // A connected socket, non-blocking. Blocking connects are answered at once on the loopback device:
@@ -231,9 +232,9 @@ inline void bench_reset(int fd) {
   close(fd);
 }
 
-// The connections of a client, by number, and how long they are kept busy. `Load` has
-// send_rest(number) and hear(number), which are called when there is room and when something has
-// come; is_done(), whether each has had its share; and done(), how much was done so far.
+// Drives the connections of a client, by number, for as long as the run lasts. `Load` has
+// send_rest(number), called when there is room; hear(number), called when data arrived; is_done(),
+// true if each connection has done its share; and done(), the number done until now.
 template <class Load>
 class LoadRun {
  public:
@@ -252,7 +253,8 @@ class LoadRun {
   void measure_until_done() {
     measure([this] { until_done(); });
   }
-  // Behind a quarter of it, in which all warm up.
+  // Measures after a quarter of the time, in which all warm up. The time is longer if it passes
+  // without a result.
   void measure_for(long milliseconds) {
     pass(milliseconds / 4);
     measure([&] { pass(milliseconds); });
@@ -260,7 +262,7 @@ class LoadRun {
 
   std::uint64_t measured() const { return measured_; }
   double per_second() const { return double(measured_) / seconds_; }
-  // What the server has spent on one.
+  // Returns the server's processor time for one unit of work.
   double processor_us() const { return double(spent_ns_) / 1e3 / double(measured_); }
 
  private:
@@ -287,7 +289,8 @@ class LoadRun {
 
   void pass(long milliseconds) {
     const std::uint64_t end = bench_now_ns() + std::uint64_t(milliseconds) * 1'000'000;
-    turn_until([end] { return bench_now_ns() >= end; });
+    const std::uint64_t before = load_.done();
+    turn_until([&] { return bench_now_ns() >= end && load_.done() > before; });
   }
 
   template <class Function>
@@ -307,8 +310,8 @@ class LoadRun {
   double seconds_ = 0;
 };
 
-// Bytes that are checked where they come back: of a connection, the one at `offset` is that of
-// bench_pattern(id, offset), and so on for kPatternRun.
+// Returns bytes to check an echo: the byte at `offset` of a connection is that of bench_pattern(id,
+// offset), and so on for kPatternRun.
 inline constexpr std::size_t kPatternRun = 1 << 20;
 
 inline const char* bench_pattern(std::size_t id, std::uint64_t offset) {

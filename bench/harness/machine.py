@@ -1,4 +1,4 @@
-"""What the run ran on, and what else that did meanwhile."""
+"""Describes the machine that a run used, and the other load on it."""
 import os
 import pathlib
 import platform
@@ -24,7 +24,8 @@ def cpu_model():
 
 
 def packages():
-    """Versions of the peers' packages: several of them are headers that cannot be asked."""
+    """Returns the versions of the peers' packages: several of them are headers, which report no
+    version."""
     names = ["libevent-dev", "libev-dev", "libuv1-dev", "libasio-dev", "libboost-dev",
              "libglib2.0-dev", "libconcurrentqueue-dev"]
     listed = output_of("dpkg-query", "-W", "-f", "${Package} ${Version}, ", *names)
@@ -40,7 +41,7 @@ def processor_seconds():
 
 
 class Disturbance:
-    """What others did to the machine while this ran our own programs, to their end.
+    """Measures the load of other processes while our programs ran.
 
     `steal`: the share of the processors' time that the hypervisor gave to others; `load`: how many
     processors other programs kept busy.

@@ -1,5 +1,5 @@
-"""What the ready-made servers of HTTP share: a directory with what is asked for, and the client's
-words."""
+"""Shared by the packaged HTTP servers: a directory with the files to serve, and the client's
+arguments."""
 import pathlib
 import tempfile
 
@@ -9,8 +9,8 @@ HELLO, PAGE, FILE = b"Hello, World!", b"p" * 20 * 1024, b"f" * 1024 * 1024
 
 
 def main(configuration, words, version):
-    """`configuration` is what is written for a directory and a port, `words` how it is started:
-    of the configuration's path, with PORT for the port."""
+    """`configuration` returns the configuration for a directory and a port. `words` is the
+    command line, given the configuration's path, with PORT for the port."""
     options = server.arguments()
     with tempfile.TemporaryDirectory() as name:
         root = pathlib.Path(name)

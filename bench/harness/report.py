@@ -1,11 +1,11 @@
-"""The results as one HTML file that needs nothing else: first what the peers publish."""
+"""Writes the results as one self-contained HTML file: first the peers' own benchmarks."""
 import collections
 import html
 import pathlib
 import statistics
 import string
 
-from harness import bars, charts, stats, subjects, workloads
+from harness import absences, bars, charts, stats, subjects, workloads
 from harness.subjects import (
     SUBJECTS, case_words, count_words, factor, metric_words, number, telling)
 
@@ -52,10 +52,10 @@ def amount(value, unit):
 
 def point_of(results, workload, key, metric, name):
     median = results.median(workload, key, metric, name)
-    if median is None or median <= 0:  # no place on a logarithmic axis
+    if not charts.has_place(median):
         return None
     around = results.interval(workload, key, metric, name)
-    return charts.Point(median, around.low if around.low > 0 else median, around.high)
+    return charts.Point(median, around.low if charts.has_place(around.low) else median, around.high)
 
 
 def drawn(results, workload):
@@ -104,6 +104,8 @@ def line_figure(results, workload, metric, axis, keys, names):
         points = {x: point for x, point in points.items() if point}
         if points:
             lines.append(charts.Line(name, points))
+    if not lines:
+        return ""
     cases = set(keys)
     verdicts = {dict(v.key)[axis]: v for v in results.verdicts(workload, [metric])
                 if v.key in cases}
@@ -133,7 +135,7 @@ def count_figures(results, workload):
         for name in drawn_counts(results, workload):
             value = (results.count(workload, operation, "instructions", name) or
                      results.count(workload, operation, "syscalls", name))
-            if value:
+            if charts.has_place(value):
                 rows.append(charts.Row(name, charts.Point(value, value, value),
                                        count_words(results, workload, operation, name)))
         if rows:
@@ -260,7 +262,7 @@ def sample_cell(results, workload, key, metric, name, reference):
     """Median, least and greatest, and the verdict of the reference beside it."""
     values = results.samples(workload, key, metric, name)
     if not values:
-        return "–", "n"
+        return ("failed", "n hole") if results.has_hole(workload, key, name) else ("–", "n")
     text = f"{number(statistics.median(values))} [{number(min(values))}…{number(max(values))}]"
     if name == reference:
         return text, "n own"
@@ -323,6 +325,31 @@ def aims(results):
                     else "", "")] for b in bars.all_bars(results)])
 
 
+def holes_section(results):
+    """Returns the table of the results that are missing without a good reason, or ""."""
+    holes = results.holes()
+    if not holes:
+        return ""
+    rows = [[plain(a.workload), plain(a.contestant), plain(a.case or "all cases"), plain(a.reason)]
+            for a in holes]
+    return tag("section", tag("h2", "Missing results", id="holes") + tag(
+        "p", "These contestants failed, or did other work than the others.") +
+        table(["", "contestant", "case", "reason"], rows, "holes"))
+
+
+def left_out_details(results):
+    """Contestants by the reason for which they were not run."""
+    found = collections.defaultdict(list)
+    for a in results.absences:
+        if a.kind in (absences.LEFT_OUT, absences.LATER):
+            found[a.reason].append(f"{a.workload}/{a.contestant}")
+    if not found:
+        return ""
+    rows = [[plain(reason), plain(", ".join(dict.fromkeys(names)), "names")]
+            for reason, names in found.items()]
+    return folded("Left out of this run", table(["reason", "contestants"], rows))
+
+
 def disturbance_words(results):
     steals, loads = ([pair[i] for pair in results.disturbances] or [0] for i in (0, 1))
     return (f"stolen by the hypervisor {100 * statistics.median(steals):.1f} % of the processors' "
@@ -336,14 +363,15 @@ def write_html(results, described, path):
                     plain(results.libraries[name] or "–")] for name in sorted(results.versions)]
     details = [dropin_details(results), folded("What spate aims at", aims(results)),
                *(workload_details(results, w) for w in results.workloads()),
-               folded("The contestants", table(
+               left_out_details(results), folded("The contestants", table(
                    ["contestant", "version it reports", "shared object it loaded"], contestants)),
                folded("The machine", table(["", ""], [[plain(k), plain(v)]
                                                       for k, v in machine.items()]))]
     sections = [subject_section(results, i, s) for i, s in present(results)
                 if s.workload not in workloads.PAIRS_ONLY]
     page = string.Template(TEMPLATE.read_text()).substitute(
-        totals=totals(results), summary=summary_table(results), sections="\n".join(sections),
+        totals=totals(results), holes=holes_section(results), summary=summary_table(results),
+        sections="\n".join(sections),
         counts=counts_section(results), details="\n".join(details),
         run=html.escape(f"{described['begun']}, spate at {described['commit']}, "
                         f"{described['processor']}, {described['cores']} processors, Linux "

@@ -57,7 +57,7 @@ class Ring {
     return entry;
   }
 
-  // Whether the kernel has more than it has told of.
+  // Returns whether the kernel holds completions that did not fit into the queue.
   bool has_more() const {
     return (std::atomic_ref(*sq_flags_).load(std::memory_order_relaxed) &
             (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;

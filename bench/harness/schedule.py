@@ -1,4 +1,5 @@
-"""How long a run still takes, by what its parts took before: in this run, or in an earlier one."""
+"""Estimates the rest of a run from the time that its parts took before: in this run, or in an
+earlier one."""
 import collections
 import json
 import shutil
@@ -6,13 +7,20 @@ import statistics
 import sys
 import time
 
-UNKNOWN_S = 1.0  # of a program run whose like has never been seen
+# The steps of a workload beside its cases, as parts in place of a case.
+BUILD, EQUAL_WORK, COUNTS = STEPS = ("build", "equal work", "counts")
+PROGRAM = "program run"
+
+# Guesses for two idle cores, by the kind of run, for parts that no earlier run has measured.
+GUESSES_S = {"smoke": {BUILD: 8, EQUAL_WORK: 3, COUNTS: 4, PROGRAM: 0.15},
+             "quick": {BUILD: 8, EQUAL_WORK: 3, COUNTS: 12, PROGRAM: 0.25},
+             "full": {BUILD: 8, EQUAL_WORK: 3, COUNTS: 12, PROGRAM: 1.5}}
 
 
 class Schedule:
-    def __init__(self, memory):
-        """`memory`: the file that keeps the durations for the next run."""
-        self._memory = memory
+    def __init__(self, memory, kind="full"):
+        """`memory`: the file that keeps the durations for the next run of this kind."""
+        self._memory, self._guesses = memory, GUESSES_S[kind]
         try:
             self._took = json.loads(memory.read_text())
         except (OSError, ValueError):
@@ -23,6 +31,11 @@ class Schedule:
         """`part` (workload, case, contestant) is to run so many times more."""
         self._planned[self._key(part)] += times
 
+    def drop(self, *part):
+        """Nothing of this part is to run any more, or of the parts that begin so."""
+        for key in [k for k in self._planned if (k + "/").startswith(self._key(part) + "/")]:
+            del self._planned[key]
+
     def ran(self, part, seconds):
         key = self._key(part)
         self._took[key] = seconds
@@ -31,8 +44,10 @@ class Schedule:
     def seconds_of(self, part):
         return self._guess(self._key(part))
 
-    def seconds_left(self):
-        return sum(times * self._guess(key) for key, times in self._planned.items() if times)
+    def seconds_left(self, without=None):
+        """Returns the time for all that is planned, except the step `without`."""
+        return sum(times * self._guess(key) for key, times in self._planned.items()
+                   if times and key.split("/")[1] != without)
 
     def save(self):
         self._memory.parent.mkdir(parents=True, exist_ok=True)
@@ -43,15 +58,19 @@ class Schedule:
         return "/".join(part)
 
     def _guess(self, key):
-        """What it took itself; else what others took in its case, in its workload, in any."""
+        """Returns the time that this run took before; otherwise the median of others in its
+        case, then in its workload, then in any."""
         if key in self._took:
             return self._took[key]
         workload, case, _ = key.split("/", 2)
+        if case in STEPS:
+            return self._guesses[case]
         for prefix in (f"{workload}/{case}/", f"{workload}/"):
-            like = [s for other, s in self._took.items() if other.startswith(prefix)]
+            like = [s for other, s in self._took.items()
+                    if other.startswith(prefix) and other.split("/")[1] not in STEPS]
             if like:
                 return statistics.median(like)
-        return UNKNOWN_S
+        return self._guesses[PROGRAM]
 
 
 class Progress:

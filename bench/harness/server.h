@@ -1,4 +1,4 @@
-/* What server contestants share: the program around a Server, which a contestant defines:
+/* Shared by server contestants: the program around a Server, which a contestant defines:
 
      struct Server {
        Server(int socket, const ServerOptions& options, Tally& tally);
@@ -6,15 +6,15 @@
        static void version();     // calls bench_version()
      };
 
-   It may state kUserBytes, which is what it adds itself to a connection: memory that is no matter
-   of the library's. `socket` is bound to a port of 127.0.0.1, non-blocking, and listens already if
-   it is TCP's. Each thread has a Server of its own with a port of its own: the client shares its
-   connections out evenly, so that no hand-over between threads and no luck with hashes decides
-   anything. One thread is the main one, in a process that has no other.
+   It may define kUserBytes, the memory that the contestant itself adds to a connection. `socket`
+   is bound to a port of 127.0.0.1, non-blocking, and listens already if it is TCP's. Each thread
+   has its own Server with its own port. The client distributes its connections evenly, so
+   neither hand-over between threads nor hashing affects the result. If there is only one thread,
+   it is the main thread.
 
-   The program ends by a signal, so that no contestant watches for the end: SIGUSR1 has it tell its
-   tally, SIGTERM does that and ends it. The former comes when there is nothing to do, in the midst
-   of the library's wait. harness/README.md has the protocol. */
+   Signals control the program, so no contestant watches for its end: on SIGUSR1 it prints its
+   tally, on SIGTERM it prints its tally and exits. SIGUSR1 arrives while the server is idle,
+   inside the library's wait. harness/README.md has the protocol. */
 #ifndef BENCH_HARNESS_SERVER_H
 #define BENCH_HARNESS_SERVER_H
 
@@ -34,7 +34,7 @@
 
 #include "harness/contestant.h"
 
-// What one Server has done.
+// The counters of one Server.
 struct alignas(64) Tally {
   std::uint64_t bytes = 0;  // Received.
   std::uint64_t accepted = 0;
@@ -59,8 +59,8 @@ inline void bench_no_delay(int fd) {
   if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0) bench_die("TCP_NODELAY");
 }
 
-// For contestants that do their own output: sends what the kernel takes, and says how much that
-// was. A connection that has failed takes everything: reading tells of its end.
+// For contestants that do their own output: sends as much as the kernel accepts, and returns the
+// number of bytes. If the connection failed, returns `size`: the next read reports the error.
 inline std::size_t bench_send(int fd, const char* bytes, std::size_t size) {
   const ssize_t sent = send(fd, bytes, size, MSG_NOSIGNAL);
   if (sent >= 0) return std::size_t(sent);
@@ -74,7 +74,7 @@ inline std::uint16_t bench_port(int fd) {
   return ntohs(at.sin_port);
 }
 
-// For libraries that make the listening socket themselves: its port, which is free again.
+// For libraries that make the listening socket themselves: closes the socket, and returns its port.
 inline std::uint16_t bench_give_up(int socket) {
   const std::uint16_t port = bench_port(socket);
   close(socket);

@@ -1,13 +1,14 @@
 """For contestants that are a server of the distribution: starts it, has it loaded, ends it.
 
 The server runs in the environment of this process, and so on the library that LD_LIBRARY_PATH there
-gives it; the client that loads it always runs on the original. Each is kept on a core of its own.
+gives it; the client that loads it always runs on the original. Each is pinned to its own core.
 """
 import argparse
 import contextlib
 import json
 import os
 import pathlib
+import random
 import resource
 import shlex
 import signal
@@ -15,18 +16,18 @@ import socket
 import subprocess
 import sys
 
-# A server under callgrind takes its time. All three together are less than what the harness waits
-# before it kills this process, and with that leaves the server to itself.
+# A server under callgrind takes its time. The harness kills the whole session if it waits longer.
 READY_S, LOAD_S, END_S = 60, 170, 60
 
-# memcached sets its limit of descriptors to the connections it is told to allow, 1,024. Valgrind
-# keeps 12 back and refuses any limit but what is left.
+# memcached sets its limit of descriptors to the number of connections allowed, 1,024. Valgrind
+# reserves 12 and rejects any other limit.
 DESCRIPTORS = 1024 + 12
 MOST_DESCRIPTORS = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 
 
 def arguments():
-    """What the harness passes; a parameter of the case that no server needs is ignored."""
+    """Returns the arguments that the harness passes; a parameter of the case that no server
+    needs is ignored."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--program", required=True, help="the server")
     parser.add_argument("--client", required=True, help="what loads it")
@@ -37,9 +38,11 @@ def arguments():
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Returns a free port below the ephemeral range, so that no other socket takes it meanwhile."""
+    while True:
+        port = random.randrange(10_000, 30_000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def pin(choose):
@@ -60,7 +63,7 @@ def running(options, *words, port=None):
     command = [*shlex.split(options.under), options.program,
                *(str(port) if word == "PORT" else word for word in words)]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=prepare,
-                              start_new_session=True)
+                              process_group=0)
     try:
         wait_until_ready(server, port)
         yield server, port
@@ -82,9 +85,9 @@ def wait_until_ready(server, port):
 
 
 def end(server, counted):
-    """Ends it and the tool around it, which is of the same session and still has to tell its count.
+    """Ends the server and the tool around it, which is in the same group and prints its count.
 
-    memcached takes up to a second to heed a polite request, which timed runs need not wait for.
+    memcached takes up to a second to react to a polite request; timed runs need not wait for it.
     """
     if server.poll() is None:
         os.killpg(server.pid, signal.SIGTERM if counted else signal.SIGKILL)
@@ -96,18 +99,18 @@ def end(server, counted):
 
 
 def processor_ns(server):
-    """The time that all its threads have had on a processor."""
+    """Returns the processor time of all its threads."""
     tasks = pathlib.Path(f"/proc/{server.pid}/task").glob("*/schedstat")
     return sum(int(task.read_text().split()[0]) for task in tasks)
 
 
 def load(options, server, *words):
-    """Runs the client to its end: what it printed, and the server's processor time until then."""
-    environment = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
+    """Runs the client, and returns its output and the server's processor time until then."""
     before = processor_ns(server)
+    environment = {name: text for name, text in os.environ.items() if name != "LD_LIBRARY_PATH"}
     try:
-        done = subprocess.run([options.client, *words], text=True, capture_output=True, check=False,
-                              env=environment, timeout=LOAD_S,
+        done = subprocess.run([options.client, *words], text=True, capture_output=True,
+                              check=False, env=environment, timeout=LOAD_S,
                               preexec_fn=None if options.under else lambda: pin(min))
     except subprocess.TimeoutExpired:
         raise SystemExit(f"{options.client}: no end after {LOAD_S} s") from None
@@ -125,7 +128,7 @@ def load_there(options, server, port):
 
 
 def mapped(options, server, prefix):
-    """The shared object that it maps whose name begins so; not asked where a tool runs it."""
+    """Returns the mapped shared object whose name begins with `prefix`; not under a tool."""
     if options.under:
         return ""
     for line in pathlib.Path(f"/proc/{server.pid}/maps").read_text().splitlines():
@@ -147,7 +150,7 @@ def nginx_version(program):
 
 
 def tell(**row):
-    print(json.dumps(row))
+    print(json.dumps(row, allow_nan=False))
 
 
 def report(options, library, answered, per_second, spent_ns):

@@ -1,5 +1,5 @@
-/* The Loop of spate's contestants: on the backend that --backend names, and on spate's own choice
-   without it. A contestant whose backend this library or this kernel does not have says so, and is
+/* Makes the Loop of spate's contestants: on the backend that --backend names, or on spate's
+   default. A contestant whose backend is missing in this library or kernel prints that, and is
    left out. */
 #ifndef BENCH_HARNESS_SPATE_LOOP_H
 #define BENCH_HARNESS_SPATE_LOOP_H

@@ -4,11 +4,11 @@ import dataclasses
 import math
 import statistics
 
-from harness import workloads
+from harness import absences, workloads
 
 AHEAD, LEVEL, BEHIND = "ahead", "level", "behind"
 
-# What the true median lies in the interval with, at least, if there are samples enough.
+# The least probability that the interval contains the true median, if there are enough samples.
 CONFIDENCE = 0.9
 
 # Fewer samples than this say nothing about noise, and so allow no verdict.
@@ -32,7 +32,7 @@ class Interval:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """One contestant beside another in one case. `factor`: how many times as good it is."""
+    """One contestant compared with another in one case. `factor`: how many times as good it is."""
 
     workload: str
     key: tuple
@@ -62,7 +62,7 @@ def width(values):
 
 
 def compare(mine, others, more_is_better):
-    """(factor, its spread, word) of samples beside other samples."""
+    """Returns (factor, its spread, word) of samples compared with others."""
     me, other = interval(mine), interval(others)
     if me.overlaps(other):
         word = LEVEL
@@ -89,8 +89,11 @@ class Results:
         self._samples = collections.defaultdict(dict)
         self.units, self.versions, self.libraries, self.counts = {}, {}, {}, {}
         self.disturbances = []  # (steal, load) of each repetition of a contestant in a case
+        self.absences = [absences.of_row(row) for row in rows if "absent" in row]
         seen = set()
         for row in rows:
+            if "absent" in row:
+                continue
             if row["metric"].endswith("_per_op"):
                 self.counts[row["workload"], row["params"]["op"], row["metric"],
                             row["contestant"]] = row["value"]
@@ -105,6 +108,15 @@ class Results:
             if run not in seen:
                 seen.add(run)
                 self.disturbances.append((row.get("steal", 0), row.get("load", 0)))
+
+    def holes(self, workload=None):
+        """Returns the failures and the wrong results, of one workload or of all."""
+        return [a for a in self.absences if a.is_hole and workload in (None, a.workload)]
+
+    def has_hole(self, workload, key, contestant):
+        """Whether the contestant failed in this case of the workload."""
+        title = " ".join(f"{k}={v}" for k, v in key)
+        return any(a.contestant == contestant and a.case == title for a in self.holes(workload))
 
     def workloads(self):
         return list(dict.fromkeys(workload for workload, _, _ in self._samples))
@@ -144,7 +156,8 @@ class Results:
         return interval(values) if values else None
 
     def width(self, workload, key, metric):
-        """Of the contestant whose samples lie farthest apart; 0 where all are sure."""
+        """Returns the relative width of the widest interval of any contestant; 0 for exact
+        metrics."""
         if metric in EXACT:
             return 0.0
         return max((width(list(by_repeat.values())) for by_repeat in
@@ -158,7 +171,7 @@ class Results:
         return choose(found)[1] if found else None
 
     def verdict(self, workload, key, metric, contestant, other):
-        """One beside the other, or None where one of them was not run."""
+        """Compares two contestants; None where one of them was not run."""
         mine = self.samples(workload, key, metric, contestant)
         others = self.samples(workload, key, metric, other) if other else []
         if not mine or not others:
@@ -169,14 +182,14 @@ class Results:
         return Verdict(workload, key, metric, contestant, other, factor, spread, word)
 
     def verdicts(self, workload, metrics):
-        """Ours beside the best peer, in each case in which there is one."""
+        """Compares ours with the best peer, in each case that has one."""
         me = self.ours(workload)
         found = [self.verdict(workload, key, metric, me, self.best_peer(workload, key, metric))
                  for metric in metrics for key in self.cases(workload)] if me else []
         return [v for v in found if v is not None]
 
     def twin_verdicts(self, workload, metrics):
-        """Each twin beside its original."""
+        """Compares each twin with its original."""
         found = [self.verdict(workload, key, metric, twin, original)
                  for original, twin in self.pairs(workload)
                  for metric in metrics for key in self.cases(workload)]
@@ -200,7 +213,8 @@ class Results:
                                 contestant, {}))
 
     def reference(self, workload):
-        """What ratios are taken against: spate; without it the first that is no mere floor."""
+        """Returns the contestant that ratios are relative to: spate; without it the first that
+        is not a floor."""
         names = self.contestants(workload)
         return next((n for n in names if not workloads.is_floor(n)), names[0])
 
@@ -216,7 +230,7 @@ class Results:
         return min((pair for pair in found if pair[0] is not None), default=(None, ""))
 
     def count_words(self, kind):
-        """By operation of any workload: a verdict on ours beside the peer that needs fewest."""
+        """By operation of any workload: a verdict on ours against the peer that needs fewest."""
         found = {}
         for workload, operation in dict.fromkeys((w, op) for w, op, _, _ in self.counts):
             mine = self.count(workload, operation, kind, self.ours(workload))

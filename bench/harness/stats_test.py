@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tests of what is computed from the samples, and of what the page says about them."""
+"""Tests the statistics computed from the samples, and the page's text about them."""
 import pathlib
 import re
 import sys
@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from harness import charts, example, report, runner, schedule, stats, subjects  # noqa: E402
+from harness import cells, charts, example, report, runner, schedule, stats, subjects  # noqa: E402
 from harness import workloads  # noqa: E402
 
 
@@ -133,20 +133,19 @@ class Repeating(unittest.TestCase):
         self.values[connections] = values
         workload = workloads.Workload("pingpong", [], [], [])
         case = workloads.Case({"connections": connections}, **more)
-        return runner.Cell(workload, case, [FakeContestant("spate")])
+        return cells.Cell(workload, case, [FakeContestant("spate")])
 
-    def repeat(self, cells, seconds=60):
-        tell = [].append
-        runner.run_all(cells, 3, 0, self.schedule, self.rows.append, lambda *_: None)
-        runner.run_again(cells, seconds, self.schedule, self.rows.append,
-                         lambda text, left: tell(text))
+    def repeat(self, repeated, seconds=60):
+        rest = (self.schedule, self.rows.append, self.fail, lambda text: None)
+        cells.run_all(repeated, 3, *rest)
+        cells.run_again(repeated, seconds, *rest)
 
     def test_only_what_varies(self):
         steady, wild = self.cell(1, [100]), self.cell(2, [50, 150, 100])
         self.repeat([steady, wild])
         self.assertEqual(steady.repeats, 3)
         self.assertGreater(wild.repeats, 3)
-        self.assertLessEqual(wild.width(), runner.WIDE)
+        self.assertLessEqual(wild.width(), cells.WIDE)
 
     def test_not_without_time(self):
         wild = self.cell(2, [50, 150, 100])
@@ -154,7 +153,7 @@ class Repeating(unittest.TestCase):
         self.assertEqual(wild.repeats, 3)
 
     def test_never_beyond_the_most(self):
-        for most, more in ((runner.MOST_REPEATS, {}), (3, {"most_repeats": 3})):
+        for most, more in ((cells.MOST_REPEATS, {}), (3, {"most_repeats": 3})):
             wild = self.cell(2, [50, 150] * 50, **more)
             self.repeat([wild])
             self.assertEqual(wild.repeats, most)
@@ -177,7 +176,8 @@ class HowLong(unittest.TestCase):
         plan = schedule.Schedule(self.memory)
         plan.plan(("fd", "pairs=1", "spate"), 3)
         plan.plan(("fd", "pairs=2", "spate"), 1)
-        self.assertEqual(plan.seconds_left(), 4 * schedule.UNKNOWN_S)
+        program_s = schedule.GUESSES_S["full"][schedule.PROGRAM]
+        self.assertEqual(plan.seconds_left(), 4 * program_s)
         plan.ran(("fd", "pairs=1", "spate"), 5)
         self.assertEqual(plan.seconds_left(), 2 * 5 + 5)
 
@@ -186,6 +186,17 @@ class HowLong(unittest.TestCase):
         plan.ran(("fd", "pairs=1", "spate"), 5)
         plan.save()
         self.assertEqual(schedule.Schedule(self.memory).seconds_of(("fd", "pairs=1", "spate")), 5)
+
+    def test_dropped_parts_take_no_time(self):
+        plan = schedule.Schedule(self.memory)
+        for name in ("fd", "fdx"):
+            plan.plan((name, "pairs=1", "spate"))
+            plan.plan((name, schedule.COUNTS, ""))
+        guesses = schedule.GUESSES_S["full"]
+        program_s = guesses[schedule.PROGRAM]
+        self.assertEqual(plan.seconds_left(without=schedule.COUNTS), 2 * program_s)
+        plan.drop("fd")
+        self.assertEqual(plan.seconds_left(), program_s + guesses[schedule.COUNTS])
 
     def test_in_words(self):
         self.assertEqual([schedule.in_words(s) for s in (0.4, 89, 100, 5400, 7900)],
@@ -223,6 +234,34 @@ class Page(unittest.TestCase):
         self.assertEqual(shown, workloads.METRICS.keys())
         for name in workloads.ALL:
             self.assertIn(f"{name}: every sample", self.text)
+
+    def test_missing_results_have_their_reasons(self):
+        for a in example.ABSENCES:
+            self.assertIn(a.reason, self.text)
+        self.assertEqual(self.text.count("Missing results"), 1)
+
+    def test_values_that_noise_made_zero_or_negative_are_shown_without_a_chart(self):
+        rows = list(example.rows())
+        for value in (0, -0.04, -1e9):
+            noisy = [{**row, "value": value} for row in rows[1:] if "value" in row]
+            with tempfile.TemporaryDirectory() as directory:
+                path = pathlib.Path(directory, "index.html")
+                report.write_html(stats.Results(noisy), rows[0]["run"], path)
+                self.assertNotIn("<svg viewBox", path.read_text())
+
+    def test_one_value_that_noise_made_negative_costs_no_other_its_chart(self):
+        rows = list(example.rows())
+        first = {}
+        for i, row in enumerate(rows):
+            if row.get("metric", "").endswith("_per_op"):
+                first.setdefault((row["workload"], row["metric"], *row["params"].items()), i)
+        noisy = [{**row, "value": -0.04} if i in first.values() else row
+                 for i, row in enumerate(rows[1:], 1)]
+        self.assertTrue(first)
+        with tempfile.TemporaryDirectory() as directory:
+            path = pathlib.Path(directory, "index.html")
+            report.write_html(stats.Results(noisy), rows[0]["run"], path)
+            self.assertIn("<svg viewBox", path.read_text())
 
     def test_every_value_of_an_attribute_is_quoted(self):
         tags = (re.sub(r'"[^"]*"', "", tag) for tag in re.findall(r"<[a-z][^<>]*>", self.text))

@@ -1,4 +1,4 @@
-"""What each workload asks, in words: for the page and for the terminal."""
+"""The question that each workload answers, in words: for the page and for the terminal."""
 import dataclasses
 
 from harness import stats, workloads
@@ -10,7 +10,7 @@ class Subject:
 
     workload: str
     title: str
-    after: str  # whose benchmark it is
+    after: str  # the project that published the benchmark
     link: str  # where that was published, or ""
     measured: str  # one sentence
     axes: tuple = ()  # parameters over which there is a line, in the order of preference
@@ -83,6 +83,9 @@ SUBJECTS = (
             "https://github.com/libuv/libuv/blob/v1.x/test/benchmark-udp-pummel.c",
             "64 packets are on the way to a server that sends each back, one by one or in batches; "
             "more packets a second are better."),
+    Subject("udp_send", "Packets to many peers", "", "",
+            "A server sends 16 packets of 1,200 bytes to each of 1 or 100 clients that ask, one by "
+            "one or split by the kernel (segments 1); less processor time for a packet is better."),
     Subject("coro", "Coroutines", "", "",
             "Awaiting a child, spawning and joining, sleeping for no time, awaiting two together, "
             "passing a value through a channel; the time for each, less is better."),
@@ -124,6 +127,19 @@ SUBJECTS = (
     Subject("idle_websocket", "Idle WebSockets", "", "",
             "The memory that each of 5,000 takes which have had a message echoed: by the "
             "allocator's count, and by pages; less is better."),
+    Subject("asyncio", "Loops for Python", "", "",
+            "Callbacks, timers, tasks, descriptors and sockets inside of one process: the "
+            "processor time for one; less is better."),
+    Subject("asyncio_echo", "Echo servers in Python", "", "",
+            "A server sends back 1 KiB at a time to 50 connections, written with protocols, "
+            "buffered protocols, streams or sockets: its processor time for one message; less is "
+            "better."),
+    Subject("asyncio_tls", "TLS 1.3 in Python", "", "",
+            "Handshakes, and 1 and 16 KiB sent back to 20 connections: the server's processor time "
+            "for one; less is better."),
+    Subject("asgi", "Servers for Python", "", "",
+            "One process serves the same ASGI application: its processor time for a request; less "
+            "is better."),
     Subject("programs", "Servers as the distribution built them", "", "",
             "memcached and nghttpd, the same binaries, on their own event library and on spate's "
             "drop-in for it; more requests a second are better."),
@@ -142,6 +158,7 @@ METRIC_WORDS = {
     "p50_us": "median", "p99_us": "99 % are faster", "p999_us": "99.9 % are faster",
     "head_ns": "time for a head", "operation_ns": "time for one",
     "operations_per_s": "operations a second",
+    **{f"{row}_ns": row.replace("_", " ") for row in workloads.ASYNCIO_ROWS},
     "packets_per_s": "packets a second", "requests_per_s": "requests a second",
 }
 
@@ -202,7 +219,8 @@ def where(verdict, names):
 
 
 def in_one_sentence(verdicts, names):
-    """Who wins, by verdicts on cases that are told apart by the parameters `names`."""
+    """Returns one sentence with the winners, from verdicts on cases that the parameters `names`
+    distinguish."""
     told = [v for v in verdicts if v.word]
     if not told:
         return "Too few repetitions to tell who is ahead."

@@ -14,10 +14,54 @@ def print_summary(results):
         rows += line(f"{workload}, drop-in",
                      results.twin_verdicts(workload, workloads.METRICS[workload]),
                      telling(results.cases(workload)))
-    print("\nspate beside the best peer, times as good; the drop-ins beside the originals")
-    print_aligned(rows, words=(0, 6))
-    aims = [bar.met for bar in bars.all_bars(results) if bar.met is not None]
-    print(f"\naims met: {sum(aims)} of {len(aims)}")
+    if len(rows) > 1:
+        print("\nspate beside the best peer, times as good; the drop-ins beside the originals")
+        print_aligned(rows, words=(0, 6))
+    if aims := [bar.met for bar in bars.all_bars(results) if bar.met is not None]:
+        print(f"\naims met: {sum(aims)} of {len(aims)}")
+
+
+def print_workload(results, workload, left, with_ratios=False):
+    """Prints the results of one workload; `left`: how much of the run follows."""
+    subject = next(s for s in SUBJECTS if s.workload == workload)
+    print(f"\n{workload}: {subject.title} ({left})")
+    names = telling(results.cases(workload))
+    verdicts = results.verdicts(workload, workloads.METRICS[workload])
+    twins = results.twin_verdicts(workload, workloads.METRICS[workload])
+    if verdicts:
+        head = ["", results.ours(workload), "best peer", "", "times as good", ""]
+        print_aligned([head, *(verdict_row(results, v, names) for v in verdicts)], words=(0, 3, 5))
+    if workload in workloads.PAIRS_ONLY and twins:
+        head = ["", "on spate", "original", "", "times as good", ""]
+        print_aligned([head, *(verdict_row(results, v, names) for v in twins)], words=(0, 3, 5))
+    elif told := [v for v in twins if v.word]:
+        ahead, level, behind = stats.tally(told)
+        print(f"  drop-ins beside the originals: {ahead} ahead, {level} level, {behind} behind; "
+              f"typically {factor(stats.typical(told))} as good")
+    if not results.cases(workload):
+        print("  nothing was measured")
+    elif not verdicts and not twins:
+        print("  no peer was measured")
+    if with_ratios:
+        print_ratios(results, workload)
+    print_holes(results, workload)
+
+
+def verdict_row(results, v, names):
+    values = [measured(results, v.workload, v.key, v.metric, name)
+              for name in (v.contestant, v.other)]
+    return [where(v, names), *values, v.other, factor(v.factor), v.word or "too few runs"]
+
+
+def print_holes(results, workload=None):
+    for a in results.holes(workload):
+        print(f"  {a.where}: {a.kind}: {a.reason}")
+
+
+def print_smoke(results, workload, left):
+    """Prints a workload of a smoke run, whose figures mean nothing."""
+    count = len(results.contestants(workload)) if results.cases(workload) else 0
+    print(f"{workload}: {count} contestants ({left})")
 
 
 def line(title, verdicts, names):
@@ -50,11 +94,19 @@ def compared(results, workload):
 def print_tables(results):
     """Ratios to the reference, a column a contestant; over 1 costs more than the reference."""
     for workload in results.workloads():
-        names, paired = compared(results, workload)
-        if names:
-            print_against(results, workload, results.reference(workload), names)
-        if paired:
-            print_pairs(results, workload, paired)
+        print_ratios(results, workload)
+    print_aims(results)
+
+
+def print_ratios(results, workload):
+    names, paired = compared(results, workload) if results.cases(workload) else ([], [])
+    if names:
+        print_against(results, workload, results.reference(workload), names)
+    if paired:
+        print_pairs(results, workload, paired)
+
+
+def print_aims(results):
     print("\nAims")
     print_aligned([[b.what, b.bar, b.measured or "not measured", answer(b)]
                    for b in bars.all_bars(results)])
@@ -72,7 +124,7 @@ def print_against(results, workload, reference, names):
     for metric, key in metrics_by_case(results, workload):
         rows.append([f"{metric} {bars.title(key)}",
                      measured(results, workload, key, metric, reference)])
-        rows[-1] += [ratio(results.cost_ratio(workload, key, metric, n, reference)) for n in others]
+        rows[-1] += [ratio_cell(results, workload, key, metric, n, reference) for n in others]
     print_aligned(rows)
     print_counts(results, workload, names, names)
 
@@ -86,7 +138,7 @@ def print_pairs(results, workload, names):
         rows.append([f"{metric} {bars.title(key)}"])
         for n in names:
             rows[-1].append(
-                ratio(results.cost_ratio(workload, key, metric, n, workloads.original_of(n)))
+                ratio_cell(results, workload, key, metric, n, workloads.original_of(n))
                 if workloads.is_twin(n) else measured(results, workload, key, metric, n))
     print_aligned(rows)
     print_counts(results, workload, names, head)
@@ -94,7 +146,15 @@ def print_pairs(results, workload, names):
 
 def measured(results, workload, key, metric, name):
     median = results.median(workload, key, metric, name)
-    return "–" if median is None else f"{number(median)} {results.units[metric]}"
+    if median is None:
+        return "failed" if results.has_hole(workload, key, name) else "–"
+    return f"{number(median)} {results.units[metric]}"
+
+
+def ratio_cell(results, workload, key, metric, name, reference):
+    if results.has_hole(workload, key, name):
+        return "failed"
+    return ratio(results.cost_ratio(workload, key, metric, name, reference))
 
 
 def print_counts(results, workload, names, head):
@@ -120,7 +180,7 @@ def count_table(results, workload, names):
 def print_aligned(rows, words=(0,)):
     """Numbers to the right, but to the left in the columns that are `words`."""
     widths = [max(len(row[i]) if i < len(row) else 0 for row in rows)
-              for i in range(max(len(row) for row in rows))]
+              for i in range(max(map(len, rows), default=0))]
     for row in rows:
         cells = [cell.ljust(widths[i]) if i in words else cell.rjust(widths[i])
                  for i, cell in enumerate(row)]

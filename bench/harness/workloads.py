@@ -1,10 +1,8 @@
-"""What is run: the workloads, their cases, and which program stands for several contestants."""
+"""The workloads, their cases, and the programs that stand for several contestants."""
 import dataclasses
 import os
-import resource
-import sys
 
-
+from harness.descriptors import larger_sizes, possible
 
 def backends(*names):
     """spate as it chooses by itself, and on each of these backends."""
@@ -15,7 +13,7 @@ def backends(*names):
 # A program that stands for several contestants: name -> extra arguments.
 VARIANTS = {
     **{(name, "spate"): backends("epoll", "io_uring")
-       for name in ("pingpong", "header_body", "churn", "udp", "fanout", "http", "h2",
+       for name in ("pingpong", "header_body", "churn", "udp", "udp_send", "fanout", "http", "h2",
                     "websocket")},
     ("fd", "spate"): backends("epoll", "io_uring", "poll", "select"),
     ("fd", "libevent"): {"libevent": {}, "libevent_changelist": {"changelist": 1}},
@@ -25,9 +23,10 @@ VARIANTS = {
     ("idle", "asio"): {"asio": {}, "asio_wait": {"wait": 1}},
 }
 
-# Contestants that cannot do what a workload asks for, and why.
+# Contestants that cannot run a workload, and the reason.
 CANNOT = {("idle", name): "has no idle timeouts"
           for name in ("floor", "floor_ring", "muduo", "evpp", "asio_coro")}
+CANNOT["asyncio_tls", "rloop"] = "has no TLS"
 
 # Programs whose libev or libevent spate's drop-in can take the place of, by workload: each
 # contestant of theirs gains a twin, the same program on the drop-in.
@@ -54,14 +53,20 @@ ORDER = ["spate", "spate_epoll", "spate_uring", "spate_poll", "spate_select", "f
 # Which of them stands for spate, where it is compared: the first that was run.
 OURS = ("spate", "spate_epoll")
 
-# A server that is no library: shown, but nobody's rival.
+# A server that is not a library: shown for reference, not a rival.
 REFERENCES = {"redis"}
 
 # Metrics of which more is better; of all others less is.
 RATES = {"posts_per_s", "requests_per_s", "mib_per_s", "messages_per_s", "connections_per_s",
          "packets_per_s", "operations_per_s"}
 
-# What a workload is about: the metrics that verdicts are given on. The others explain.
+# The rows of workloads/asyncio/rows.py.
+ASYNCIO_ROWS = ("call_soon", "callback", "callback_with_arguments", "timer_cancelled",
+                "timer_among_many", "timer_expired", "call_from_thread", "sleep_zero", "task",
+                "future", "task_of_gather", "reader_added_and_removed", "reader_hop", "socket_hop",
+                "stream_hop", "datagram_hop", "address_looked_up", "connection", "executor_call")
+
+# The metrics of each workload that verdicts are given on. The others explain.
 METRICS = {
     "fd": ("whole_us", "processing_us"),
     "watchers": ("create_ns", "invoke_ns", "destroy_ns"),
@@ -77,6 +82,7 @@ METRICS = {
     "idle_websocket": ("bytes_per_connection", "resident_per_connection"),
     "latency": ("p50_us", "p99_us"),
     "udp": ("packets_per_s",),
+    "udp_send": ("processor_us",),
     "fanout": ("messages_per_s",),
     "http": ("requests_per_s",),
     "h2": ("requests_per_s", "processor_us"),
@@ -87,6 +93,10 @@ METRICS = {
     "programs": ("requests_per_s",),
     "anyevent": ("bytes", "create_us", "invoke_us", "destroy_us"),
     "anyevent_server": ("request_us",),
+    "asyncio": tuple(f"{row}_ns" for row in ASYNCIO_ROWS),
+    "asyncio_echo": ("processor_us",),
+    "asyncio_tls": ("processor_us",),
+    "asgi": ("processor_us",),
 }
 
 TWIN = "_on_spate"
@@ -111,6 +121,11 @@ def can_be_counted(name):
     return not name.endswith(("_ring", "_uring")) and name not in ("go", "node")
 
 
+def is_main(name):
+    """Whether it is spate or a peer, as opposed to the same on another backend or a drop-in."""
+    return not is_twin(name) and not name.startswith("spate_")
+
+
 def is_floor(name):
     return name.split("_")[0] == "floor"
 
@@ -121,12 +136,13 @@ def is_peer(name):
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One column of a workload: its parameters, and who deviates from them or is left out."""
+    """One column of a workload: its parameters, and the contestants that deviate from them or
+    are left out."""
 
     params: dict
     runs: int = 1  # program runs a repetition; the best value of each metric counts
     overrides: dict = dataclasses.field(default_factory=dict)  # contestant -> params, None: not run
-    hidden: tuple = ()  # parameters that do not tell cases apart
+    hidden: tuple = ()  # parameters that do not distinguish cases
     most_repeats: int = 1000  # of a case that is so long that one repetition says as much as five
     timeout_s: int = 300  # for one program run
 
@@ -165,30 +181,9 @@ class Workload:
 
     @property
     def metrics(self):
-        """Those that verdicts are about, and for which an unsteady case is run again."""
+        """Returns the metrics that verdicts are about. An unsteady case of one of these is run
+        again."""
         return METRICS[self.name]
-
-
-def most_descriptors():
-    """How many a process may open: the hard limit, to which every program raises its own."""
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    return float("inf") if limit == resource.RLIM_INFINITY else limit
-
-
-def larger_sizes():
-    """The published sizes beyond 9,900 pairs, as far as this process may open descriptors."""
-    return [pairs for pairs in (20000, 50000, 100000) if 2 * pairs + 100 <= most_descriptors()]
-
-
-def possible(workload, connections):
-    """Those numbers of connections for which server and client may each open enough descriptors."""
-    allowed = [n for n in connections if n + 100 <= most_descriptors()]
-    for n in connections:
-        if n not in allowed:
-            print(f"bench: {workload}: {n:,} connections left out: they need {n + 100:,} file "
-                  f"descriptors, and the hard limit is {most_descriptors():,} (ulimit -Hn)",
-                  file=sys.stderr)
-    return allowed
 
 
 def fd(quick):
@@ -201,7 +196,7 @@ def fd(quick):
                     continue
                 params = {"pairs": pairs, "active": active, "writes": 100, "timeouts": timeouts}
                 out = {"spate_select": None} if pairs > 500 else {}
-                cases.append(Case(params, runs=3 if quick else 6, overrides=out,
+                cases.append(Case(params, runs=2 if quick else 6, overrides=out,
                                   hidden=("writes",)))
     base = {"pairs": 500, "active": 100, "writes": 100, "rounds": 2}
     idle = {"pairs": 500, "active": 1, "writes": 0, "rounds": 2}
@@ -286,7 +281,7 @@ def pingpong_case(connections, block, threads, milliseconds):
 
 
 def pingpong(quick):
-    milliseconds = 250 if quick else 1000
+    milliseconds = 200 if quick else 1000
     columns = possible("pingpong", [1, 10, 100, 1000, 10000])
     cases = [pingpong_case(n, 16384, 1, milliseconds) for n in columns]
     for block in (64, 409600) if quick else (64, 1024, 4096, 81920, 409600):
@@ -305,7 +300,7 @@ def pingpong(quick):
 
 
 def threads(quick):
-    cases = [pingpong_case(n, 16384, count, 250 if quick else 1000)
+    cases = [pingpong_case(n, 16384, count, 200 if quick else 1000)
              for n in ([100] if quick else [100, 1000])
              for count in ((1, 2) if quick else (1, 2, 4, 8))]
     base = {"connections": 8, "block": 16384, "threads": 2}
@@ -331,7 +326,7 @@ def header_body(quick):
 
 
 def churn(quick):
-    cases = [Case({"connections": n, "milliseconds": 300 if quick else 2000},
+    cases = [Case({"connections": n, "milliseconds": 200 if quick else 2000},
                   hidden=("milliseconds",)) for n in ([100] if quick else [100, 1000])]
     check = [Case({"connections": 20, "count": 500})]
     base = {"connections": 20}
@@ -359,7 +354,7 @@ def latency(quick):
              "floor_ring", "spate_coro", "asio_coro")
     out = {(0, 0): (), (200, 0): peers, (200, 1): (*peers, "floor")}
     cases = [Case({"busy_poll_us": window, "adaptive": adaptive, "block": 64,
-                   "milliseconds": 300 if quick else 2000},
+                   "milliseconds": 200 if quick else 2000},
                   hidden=("block", "milliseconds"),
                   overrides={name: None for name in without})
              for (window, adaptive), without in out.items()]
@@ -370,7 +365,7 @@ def latency(quick):
 
 
 def udp(quick):
-    cases = [Case({"size": size, "batch": batch, "milliseconds": 300 if quick else 1000},
+    cases = [Case({"size": size, "batch": batch, "milliseconds": 200 if quick else 1000},
                   hidden=("milliseconds",)) for size in (64, 1200) for batch in (0, 1)]
     check = [Case({"size": size, "batch": batch, "packets": 3000, "verify": 1})
              for size in (64, 1200) for batch in (0, 1)]
@@ -381,8 +376,21 @@ def udp(quick):
     return Workload("udp", cases, check, counts, pinned=False)
 
 
+def udp_send(quick):
+    ways = [(peers, segments) for peers in (1, 100) for segments in (0, 1)]
+    cases = [Case({"peers": peers, "segments": segments, "milliseconds": 200 if quick else 1000},
+                  hidden=("milliseconds",)) for peers, segments in ways]
+    check = [Case({"peers": peers, "segments": segments, "requests": 500, "verify": 1})
+             for peers, segments in ways]
+    counts = []
+    for segments, name in ((0, "packet"), (1, "packet, split by the kernel")):
+        base = {"peers": 1, "segments": segments}
+        counts.append(Count(name, "packet", {**base, "requests": 100}, {**base, "requests": 900}))
+    return Workload("udp_send", cases, check, counts, pinned=False)
+
+
 def fanout(quick):
-    cases = [Case({"subscribers": n, "size": size, "milliseconds": 300 if quick else 1000},
+    cases = [Case({"subscribers": n, "size": size, "milliseconds": 200 if quick else 1000},
                   hidden=("milliseconds",))
              for n in possible("fanout", [100, 1000]) for size in (64, 1024)]
     check = [Case({"subscribers": n, "size": size, "messages": 640, "verify": 1})
@@ -395,12 +403,12 @@ def fanout(quick):
 
 HTTP_KINDS = ("keepalive", "pipelined", "ten", "close", "body20k", "file1m", "upload1m")
 
-# Ready-made servers pass what is uploaded on to another program, which is not measured here.
+# Ready-made servers pass an upload on to another program, which is not measured here.
 HTTP_FILES_ONLY = {name: None for name in ("nginx", "lighttpd", "h2o")}
 
 
 def http(quick):
-    milliseconds = 300 if quick else 1500
+    milliseconds = 200 if quick else 1500
 
     def case(kind, connections, **more):
         left_out = HTTP_FILES_ONLY if kind == "upload1m" else {}
@@ -424,7 +432,7 @@ def http(quick):
 
 def h2(quick):
     """By h2load, which takes about as long for a request as the fastest server."""
-    requests = 20000 if quick else 100000
+    requests = 10000 if quick else 100000
 
     def case(kind, connections, streams, requests):
         return Case({"kind": kind, "connections": connections, "streams": streams,
@@ -447,7 +455,7 @@ WEBSOCKET_TOLD = {100: "message of 100 bytes told to one of 1,000",
 
 
 def websocket(quick):
-    milliseconds = 300 if quick else 1500
+    milliseconds = 200 if quick else 1500
 
     def case(size, connections, **more):
         return Case({"connections": connections, "size": size, **more},
@@ -475,7 +483,7 @@ PARSER_HEADS = (100, 703, 8000)
 
 
 def parser(quick):
-    """Heads whole, and as they come from somebody who sends a byte at a time."""
+    """Whole heads, and heads from a peer that sends a byte at a time."""
     bytes_a_run = 50_000_000 if quick else 200_000_000
 
     def case(size, piece):
@@ -493,7 +501,7 @@ def parser(quick):
     return Workload("parser", cases, check, counts)
 
 
-# What coroutines do, and how often while it is timed.
+# The operations of coroutines, and how often each is timed.
 CORO_KINDS = {"child": 3000000, "spawn": 300000, "sleep": 20000, "all": 300000, "channel": 3000000}
 
 
@@ -511,7 +519,8 @@ def idle_behind(name, connections):
     def workload(quick):
         cases = [Case({"connections": n, "kind": "idle"}, most_repeats=1 if quick else 1000,
                       hidden=("kind",)) for n in possible(name, [connections])]
-        return Workload(name, cases, [Case({"connections": 20, "kind": "idle"})], [], pinned=False)
+        check = [Case({"connections": 20, "kind": "idle", "rest_ms": 0})]
+        return Workload(name, cases, check, [], pinned=False)
     return workload
 
 
@@ -529,7 +538,7 @@ def tls(quick):
         return Case({"connections": connections, "kind": kind, **more}, overrides=left_out,
                     hidden=("milliseconds", "operations", "verify"))
 
-    cases = [case(kind, connections, milliseconds=300 if quick else 1500)
+    cases = [case(kind, connections, milliseconds=200 if quick else 1500)
              for kind, (connections, _, _) in TLS_KINDS.items()]
     check = [case(kind, 10, operations=4, verify=1) for kind in TLS_KINDS]
     counts = []
@@ -546,7 +555,7 @@ def programs(quick):
     for server in servers:
         params = {"server": server, "connections": 50, "requests": 50000 if quick else 200000}
         others = {name: None for name in servers if name != server}
-        cases.append(Case(params, runs=4 if quick else 6, overrides=others, hidden=("requests",)))
+        cases.append(Case(params, runs=3 if quick else 6, overrides=others, hidden=("requests",)))
     counts = [Count("request", "request", {"connections": 50, "requests": 5000},
                     {"connections": 50, "requests": 25000})]
     check = [Case({"connections": 50, "requests": 2000})]
@@ -571,7 +580,7 @@ def anyevent(quick):
 def anyevent_server(quick):
     out = {name: None for name in (*SLOW_IN_PERL, *SLOWEST_IN_PERL)}
     few = {name: {"requests": 2000} for name in SLOWEST_IN_PERL}
-    requests = 20000 if quick else 100000
+    requests = 10000 if quick else 100000
     cases = [Case({"servers": 9900, "active": 100, "requests": requests}, overrides=out,
                   hidden=("requests",)),
              Case({"servers": 8, "active": 3, "requests": requests}, overrides=few,
@@ -583,10 +592,59 @@ def anyevent_server(quick):
     return Workload("anyevent_server", cases, check, counts)
 
 
-ALL = {"fd": fd, "watchers": watchers, "timers": timers, "post": post, "pingpong": pingpong,
-       "header_body": header_body, "threads": threads, "churn": churn, "idle": idle,
-       "latency": latency, "udp": udp, "fanout": fanout, "coro": coro, "parser": parser,
-       "http": http, "h2": h2, "tls": tls,
+def asyncio(quick):
+    cases = [Case({"operations": 10000 if quick else 100000}, runs=1 if quick else 3,
+                  hidden=("operations",))]
+    check = [Case({"operations": 1000, "verify": 1})]
+    return Workload("asyncio", cases, check, [])
+
+
+# The modes in which aiofastnet is measured. The others use the same transports.
+AIOFASTNET_MODES = ("protocol", "streams")
+ON_AIOFASTNET = ("spate_aiofastnet", "asyncio_aiofastnet", "uvloop_aiofastnet")
+
+
+def asyncio_echo(quick):
+    def case(mode, connections, **more):
+        out = {} if mode in AIOFASTNET_MODES else dict.fromkeys(ON_AIOFASTNET)
+        return Case({"mode": mode, "connections": connections, "block": 1024, **more},
+                    overrides=out, hidden=("milliseconds",))
+    modes = ("protocol", "buffered", "streams", "sockets")
+    cases = [case(mode, 50, milliseconds=200 if quick else 1000) for mode in modes]
+    check = [case(mode, 10, messages=50, verify=1) for mode in modes]
+    return Workload("asyncio_echo", cases, check, [], pinned=False)
+
+
+def asyncio_tls(quick):
+    def case(kind, mode, **more):
+        return Case({"kind": kind, "mode": mode, "connections": 1 if kind == "full" else 20,
+                     **more}, hidden=("connections", "milliseconds"))
+    milliseconds = 200 if quick else 1500
+    cases = [case(kind, mode, milliseconds=milliseconds)
+             for kind, mode in (("full", "protocol"), ("echo1k", "protocol"), ("echo1k", "streams"),
+                                ("echo16k", "protocol"))]
+    check = [case("echo1k", mode, operations=4, verify=1) for mode in ("protocol", "streams")]
+    return Workload("asyncio_tls", cases, check, [], pinned=False)
+
+
+def asgi(quick):
+    def case(kind, connections, **more):
+        return Case({"connections": connections, "kind": kind, **more},
+                    hidden=("milliseconds", "requests", "verify"))
+    milliseconds = 300 if quick else 1500
+    cases = [case(kind, connections, milliseconds=milliseconds)
+             for kind, connections in (("keepalive", 1), ("keepalive", 64), ("body20k", 64))]
+    check = [case(kind, 10, requests=32, verify=1) for kind in ("keepalive", "body20k")]
+    return Workload("asgi", cases, check, [], pinned=False)
+
+
+# In this order: first what the published comparisons are about.
+ALL = {"fd": fd, "watchers": watchers, "timers": timers, "pingpong": pingpong,
+       "header_body": header_body, "threads": threads, "anyevent": anyevent,
+       "anyevent_server": anyevent_server, "post": post, "churn": churn, "idle": idle,
+       "latency": latency, "udp": udp, "udp_send": udp_send, "fanout": fanout, "coro": coro,
+       "parser": parser, "http": http, "h2": h2, "tls": tls,
        "idle_http": idle_behind("idle_http", 5000), "idle_tls": idle_behind("idle_tls", 1000),
        "websocket": websocket, "idle_websocket": idle_behind("idle_websocket", 5000),
-       "programs": programs, "anyevent": anyevent, "anyevent_server": anyevent_server}
+       "programs": programs, "asyncio": asyncio, "asyncio_echo": asyncio_echo,
+       "asyncio_tls": asyncio_tls, "asgi": asgi}

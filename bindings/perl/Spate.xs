@@ -1,4 +1,4 @@
-// Spate: spate.h for Perl. What a watcher is: watcher.h; how callbacks are called: run.h.
+// Spate: spate.h for Perl. watcher.h has the watchers; run.h calls the callbacks.
 #define PERL_NO_GET_CONTEXT
 #include "EXTERN.h"
 #include "perl.h"
@@ -12,7 +12,7 @@
 #include "watcher.h"
 #include "run.h"
 
-// In how far a new watcher is used: `..._ns` leaves it stopped, AnyEvent's callbacks get nothing.
+// How a new watcher is used: `..._ns` does not start it, AnyEvent's callbacks get no arguments.
 enum { STARTED, NOT_STARTED, WITHOUT_ARGUMENTS };
 
 static void start_if(pTHX_ Slot* slot, I32 use) {
@@ -33,7 +33,17 @@ static SV* new_hook(pTHX_ spate_hook_kind hook, SV* cb, I32 use) {
   return reference;
 }
 
-// User data hangs on the object: few have any.
+static void list_active(void* list, const spate_active* entry) {
+  dTHX;
+  HV* const one = newHV();
+  hv_stores(one, "kind", newSVpv(entry->kind, 0));
+  hv_stores(one, "label", newSVpv(entry->label, 0));
+  hv_stores(one, "count", newSViv((IV)entry->count));
+  if (entry->fd >= 0) hv_stores(one, "fd", newSViv(entry->fd));
+  av_push((AV*)list, newRV_noinc((SV*)one));
+}
+
+// User data is stored as magic of the object, since few objects have any.
 static MGVTBL data_magic;
 
 static SV* data_of(pTHX_ SV* object) {
@@ -80,7 +90,7 @@ static const Constant kConstants[] = {
     {"BREAK_ALL", BREAK_ALL},
 };
 
-// Without a name at first: a sub that is made as CHECK is taken for a block of that kind.
+// Created without a name, because perl treats a sub named CHECK as a CHECK block.
 static void new_constant(pTHX_ const Constant* constant) {
   CV* const code = newCONSTSUB(NULL, NULL, newSVuv(constant->value));
   GV* const glob = gv_fetchpv(Perl_form(aTHX_ "Spate::%s", constant->name), GV_ADD, SVt_PVCV);
@@ -156,6 +166,16 @@ active_count()
   PROTOTYPE:
   CODE:
     RETVAL = spate_loop_active_count(loop);
+  OUTPUT: RETVAL
+
+SV*
+active()
+  PROTOTYPE:
+  PREINIT:
+    AV* list = newAV();
+  CODE:
+    spate_loop_for_each_active(loop, list_active, list);
+    RETVAL = newRV_noinc((SV*)list);
   OUTPUT: RETVAL
 
 const char*
@@ -363,7 +383,7 @@ async(SV* cb)
     SvREFCNT_inc_simple_void_NN(RETVAL);
   OUTPUT: RETVAL
 
- # ---- what all watchers have in common
+ # ---- functions of all watchers
 
 MODULE = Spate  PACKAGE = Spate::Watcher
 
@@ -458,7 +478,7 @@ keepalive(SV* self, SV* keepalive = NULL)
     if (keepalive != NULL) spate_set_keepalive(&slot->head, keeps);
   OUTPUT: RETVAL
 
- # ---- and what each has for itself
+ # ---- functions of each kind of watcher
 
 MODULE = Spate  PACKAGE = Spate::IO
 

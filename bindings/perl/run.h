@@ -1,4 +1,4 @@
-// Running: what is due is taken in batches, and called under one eval for each. What dies leaves
+// Running: takes due events in batches, and calls each batch under one eval. An exception leaves
 // the eval; the rest of the batch is called under a new one.
 #pragma once
 
@@ -8,8 +8,8 @@ typedef struct Run {
   spate_event due[BATCH];
   int count;
   int next;
-  SV* code;  // Is being called.
-  SV* self;  // The arguments, which serve again if nobody has kept them.
+  SV* code;  // The callback in progress; NULL: none.
+  SV* self;  // The arguments, reused unless the callback kept them.
   SV* events;
   int depth;
   struct Run* outer;
@@ -19,7 +19,7 @@ enum { BREAK_CANCEL, BREAK_ONE, BREAK_ALL };
 
 static Run* innermost;
 static int leave_from = INT_MAX;  // Runs of this depth or deeper are to return.
-static Run* calling;              // Whose batch call_due() is to call.
+static Run* calling;              // The run whose batch call_due() calls.
 static CV* call_due_code;         // call_due(), which an eval needs as code.
 static CV* reschedule_code;       // Spate::_call_rescheduled.
 static volatile int forked;
@@ -89,7 +89,7 @@ static void watch_perl_signals(pTHX) {
 
 // ---- calling
 
-// The reference is the last one's if nobody has kept it.
+// Returns the reference of the last call, changed to refer to `object`, unless a callback kept it.
 static SV* self_argument(pTHX_ Run* run, SV* object) {
   SV* const self = run->self;
   if (self != NULL && SvREFCNT(self) == 1 && SvTYPE(self) == SVt_IV && !SvOK(self)) {
@@ -165,21 +165,21 @@ static void call_due(pTHX_ CV* code) {
   while (run->next < run->count) {
     spate_event* const event = &run->due[run->next++];
     spate_watcher* watcher;
-    (void)notice_fork();  // What is due may be of the parent's child. Errors: the next turn.
+    (void)notice_fork();  // A due event may be of the parent's child. Errors: the next turn.
     watcher = spate_event_claim(loop, event);
     if (watcher != NULL) call_watcher(aTHX_ run, slot_of_watcher(watcher), event->events);
   }
   XSRETURN_EMPTY;
 }
 
-// $@ is what a callback has died of.
+// $@ is the callback's exception.
 static void report_death(pTHX) {
   dSP;
   PUSHMARK(SP);
   call_sv(get_sv("Spate::DIED", GV_ADD), G_VOID | G_DISCARD | G_EVAL | G_KEEPERR);
 }
 
-// The destructors of what it held may do something to $@.
+// Releases the callback and its arguments. Their destructors may change $@, so it is saved.
 static void end_dead_call(pTHX_ Run* run) {
   ENTER;
   save_scalar(PL_errgv);
@@ -216,8 +216,8 @@ static bool take_batch(pTHX_ Run* run, int64_t timeout) {
   return are_hooks;
 }
 
-// One turn, and what was left of the last one. A break before the wait only takes the wait away:
-// the next run would go on there.
+// One turn, after the rest of the last one. A break before the wait only makes the wait return at
+// once: without this loop the next run would continue the interrupted turn.
 static void turn(pTHX_ Run* run, int64_t timeout) {
   const uint64_t before = spate_loop_iteration(loop);
   uint64_t turns;
@@ -235,7 +235,7 @@ static void unlink_run(Run* run) {
   *at = run->outer;
 }
 
-// By a return, or because something outside of the evals has died.
+// Called on return, and when an exception outside of the evals unwinds the run.
 static void leave_run(pTHX_ void* data) {
   Run* const run = (Run*)data;
   unlink_run(run);

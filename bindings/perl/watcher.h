@@ -17,14 +17,14 @@ typedef enum Kind {
   KIND_MASK = 7
 } Kind;
 
-// By kind; those of the hooks by what is added.
+// By kind; a hook adds its own number to KIND_HOOK.
 enum { CLASSES = 11 };
 static const char* const kClasses[CLASSES] = {"Spate::IO",    "Spate::Timer",    "Spate::Signal",
                                               "Spate::Async", "Spate::Periodic", "Spate::Child",
                                               "Spate::Stat",  "Spate::Prepare",  "Spate::Check",
                                               "Spate::Idle",  "Spate::Fork"};
 
-// The watcher's `data` is the object, which is passed to the callback. NULL: nothing is.
+// The watcher's `data` is the object, which is passed to the callback. NULL: no argument is passed.
 typedef struct Slot {
   SV* code;
   union {
@@ -72,7 +72,7 @@ typedef struct Slab {
 static Slab io_slab = {NULL, IO_SLOT};
 static Slab small_slab = {NULL, SMALL_SLOT};
 
-// NULL: of its own.
+// Returns the slab for slots of this kind. NULL: the slot is allocated separately.
 static Slab* slab_of(Kind kind) {
   if (kind == KIND_IO) return &io_slab;
   return kind < KIND_PERIODIC || kind == KIND_HOOK ? &small_slab : NULL;
@@ -117,7 +117,7 @@ static Slot* slot_of_watcher(spate_watcher* watcher) {
   return (Slot*)((char*)watcher - offsetof(Slot, head));
 }
 
-// What must not go before the watcher; NULL: there is no such thing.
+// Returns the place of the value that must outlive the watcher. NULL: the kind has none.
 static SV** held_by(Kind kind, Slot* slot) {
   if (kind == KIND_IO) return &slot->glob;
   if (kind == KIND_PERIODIC) return &slot->next;
@@ -145,7 +145,7 @@ static Slot* new_watcher(pTHX_ Kind kind, int hook, SV* code, SV** reference) {
   return slot;
 }
 
-// What the destructors of what it held do comes last: they may be anything.
+// References are released last, because their destructors may run any code.
 static void forget_watcher(pTHX_ SV* object) {
   const Kind kind = kind_of_object(object);
   Slot* const slot = slot_of_object(object);
@@ -206,7 +206,7 @@ static SV* code_of(pTHX_ SV* callback) {
   return (SV*)code;
 }
 
-// What a file handle is behind the reference to it, or the same.
+// Returns the file handle that a reference refers to; `handle` itself if it is not a reference.
 static SV* behind_handle(SV* handle) { return SvROK(handle) ? SvRV(handle) : handle; }
 
 static bool is_handle(SV* behind) { return isGV_with_GP(behind) || SvTYPE(behind) == SVt_PVIO; }
@@ -242,25 +242,30 @@ static int signum_of(pTHX_ SV* signal) {
   croak("Spate: there is no signal %s", name);
 }
 
-// Holds something in place of what was held so far.
+// Replaces the held value.
 static void hold(pTHX_ SV** held, SV* what) {
   SV* const before = *held;
   *held = SvREFCNT_inc(what);
   SvREFCNT_dec(before);
 }
 
-// `fd`: of that handle. It is asked for before the slot is, as a handle may be tied, and forget the
-// watcher; so may each argument of a method.
+// `fd` is the handle's descriptor. It is determined before the slot, since a tied handle may forget
+// the watcher; so may each argument of a method.
 static void set_io(pTHX_ Slot* slot, SV* handle, int fd, uint32_t events) {
   SV* const behind = behind_handle(handle);
-  check(aTHX_ spate_io_set(&slot->io, fd, events));
-  hold(aTHX_ & slot->glob, is_handle(behind) ? behind : NULL);
+  const int code = spate_io_set(&slot->io, fd, events);
+  // Even if its start fails, set() has changed the descriptor.
+  if (spate_io_fd(&slot->io) == fd) hold(aTHX_ & slot->glob, is_handle(behind) ? behind : NULL);
+  check(aTHX_ code);
 }
 
 // `path`: a copy.
 static void set_stat(pTHX_ Slot* slot, SV* path, int64_t interval) {
-  check(aTHX_ spate_stat_set(&slot->stat, SvPVbyte_nolen(path), interval));
-  hold(aTHX_ & slot->path, path);
+  const char* const text = SvPVbyte_nolen(path);
+  const int code = spate_stat_set(&slot->stat, text, interval);
+  // Even if its start fails, set() has changed the path.
+  if (spate_stat_path(&slot->stat) == text) hold(aTHX_ & slot->path, path);
+  check(aTHX_ code);
 }
 
 static bool exists_by(const spate_file_status* status) { return status->links != 0; }

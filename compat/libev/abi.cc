@@ -1,5 +1,5 @@
-// What a program compiled against Debian's ev.h has in memory. Sizes and offsets: measured with the
-// installed header on x86-64.
+// The memory layout that a program compiled against Debian's ev.h expects. Sizes and offsets:
+// measured with the installed header on x86-64.
 #include <cstddef>
 
 #include "compat/libev/ev_api.h"

@@ -21,7 +21,7 @@ void ev_async_send(struct ev_loop* loop, ev_async* async) noexcept {
   loop->raise(loop->async_raised);
 }
 
-// The last one first, so that the one started first is called first.
+// Feeds the last one first, so that the one started first is called first.
 void ev_loop::feed_asyncs() {
   const std::vector<ev_watcher*>& all = asyncs.all();
   for (std::size_t i = all.size(); i > 0; --i) {

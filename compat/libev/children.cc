@@ -1,5 +1,5 @@
-// ev_child. An internal watcher of SIGCHLD asks for one child after the other; the watchers of one
-// are called before the next is asked for.
+// ev_child. An internal watcher of SIGCHLD reaps one child at a time; the watchers of one are
+// called before the next is reaped.
 //
 // Semantics: ev(3) "ev_child".
 #include "compat/libev/children.h"
@@ -31,14 +31,14 @@ void report_to(struct ev_loop& loop, ev_child* first, int pid, int status) {
     if (!is_end && (child->flags & 1) == 0) continue;
     child->rpid = pid;
     child->rstatus = status;
-    child->priority = EV_MAXPRI;  // As late as this, and as the reaper's.
+    child->priority = EV_MAXPRI;  // Set only here, to the reaper's priority.
     loop.pending.feed(base(*child), EV_CHILD);
   }
 }
 
 }  // namespace
 
-// Itself first, since what is queued last is called first.
+// Feeds itself first, because the stack calls the last one first.
 static void reap_one(struct ev_loop* loop, ev_signal* signal, int) {
   int status;
   const pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED);

@@ -1,8 +1,8 @@
 // ev_set_io_collect_interval and ev_set_timeout_collect_interval: sleeping for longer than needed,
 // to have more to do afterwards.
 //
-// Semantics: ev(3) on both. What is added for the sake of timers is slept on the loop's own
-// descriptor, and so ends with any event; a backend that has none does without.
+// Semantics: ev(3) on both. The time added for timers is slept on the loop's descriptor, and so
+// ends with any event; a backend without a descriptor does not add it.
 #include <poll.h>
 
 #include <algorithm>
@@ -15,12 +15,12 @@ using spate::libev::to_nanos;
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
-// Of the original, unless it is told to wait longer.
+// The original's limit, unless a longer interval is set.
 constexpr std::int64_t kLongestWait = 59'743'000'000;
 
 }  // namespace
 
-// Called when the loop may block. True if it has: core is then only to be asked for what is there.
+// Called when the loop may block. Returns true if it slept: then core must only poll.
 bool ev_loop::sleep_first() {
   const std::int64_t timeout = core->prepare_to_wait().count();
   if (timeout <= 0 || has_work() || core->active_count() <= 0) return false;

@@ -1,4 +1,4 @@
-// ev_embed: one loop inside another, through the descriptor that core has for such uses.
+// ev_embed: one loop inside another, through the descriptor that core provides for this.
 //
 // Semantics: ev(3) "ev_embed".
 #include <cstddef>
@@ -26,8 +26,8 @@ void on_readable(struct ev_loop* loop, ev_io* io, int) {
   tell(loop, owner_of(io, offsetof(ev_embed, io)));
 }
 
-// The inner loop tells the kernel what it waits for. What it has to do already, its descriptor does
-// not show: then the outer loop is not to sleep either.
+// Updates the inner loop's registrations in the kernel. Its descriptor does not show work that is
+// already pending: then the outer loop must not sleep either.
 void on_prepare(struct ev_loop* loop, ev_prepare* prepare, int) {
   ev_embed& embed = owner_of(prepare, offsetof(ev_embed, prepare));
   if (embed.other->core->prepare_to_wait().count() > 0 && !embed.other->has_work()) return;
@@ -35,7 +35,7 @@ void on_prepare(struct ev_loop* loop, ev_prepare* prepare, int) {
   loop->raise(loop->async_raised);
 }
 
-// The inner loop gets another descriptor.
+// The inner loop's descriptor has changed.
 void on_fork(struct ev_loop* loop, ev_fork* fork, int) {
   ev_embed& embed = owner_of(fork, offsetof(ev_embed, fork));
   ev_embed_stop(loop, &embed);

@@ -1,10 +1,10 @@
 // libev's emulation of libevent 1.4: each struct event is an ev_io or an ev_signal, and an
 // ev_timer.
 //
-// Semantics: ev(3) "LIBEVENT EMULATION"; what it says nothing about was probed: flags, results,
-// which loop is the current one, that a timeout ends an event even if it is to persist, and that
-// one of a signal persists in any case. Other than there, event_pending() tells when the timeout
-// will come, and event_del() takes back what was made active, both as libevent's do.
+// Semantics: ev(3) "LIBEVENT EMULATION"; probed: flags, results, which loop is the current one,
+// that a timeout ends even a persistent event, and that a signal's event is always persistent.
+// Unlike the original, event_pending() returns the time of the timeout, and event_del() cancels an
+// activation, both as in libevent.
 #include "compat/libev/emulation.h"
 
 #include <initializer_list>
@@ -34,7 +34,7 @@ struct ev_loop* loop_of(event_base* base) { return reinterpret_cast<struct ev_lo
 event_base* base_of(struct ev_loop* loop) { return reinterpret_cast<event_base*>(loop); }
 struct ev_loop* loop_of(const event& event) { return loop_of(event.ev_base); }
 
-// Zero would not be a timeout.
+// Zero would disable the timeout.
 double seconds_in(const timeval& time) {
   const double seconds =
       static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * kMicrosecond;
@@ -74,7 +74,7 @@ void start(event& event) {
   }
 }
 
-// One call that is due once.
+// A callback that is called once.
 struct Once {
   int fd;
   event_callback_fn callback;

@@ -1,5 +1,5 @@
-// The struct event and the functions of libev's emulation of libevent 1.4, as programs compiled
-// against its event.h know them. They have nothing to do with libevent's own of the same names.
+// The struct event and the functions of libev's emulation of libevent 1.4, for programs compiled
+// against its event.h. They are unrelated to libevent's own of the same names.
 //
 // Layout and declarations: as in the header that comes with libev's emulation.
 #pragma once

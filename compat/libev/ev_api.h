@@ -1,5 +1,5 @@
-// libev's header as this library implements it: without the names of version 3, which would take
-// `ev_loop` for a function, and with every declaration exported.
+// libev's header as this library implements it: without the names of version 3, which would make
+// `ev_loop` a function, and with every declaration exported.
 #pragma once
 
 #include <signal.h>

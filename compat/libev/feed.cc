@@ -1,4 +1,4 @@
-// Events that the program makes up, and taking them back.
+// Artificial events, and removing pending ones.
 //
 // Semantics: ev(3) "ev_feed_event", "ev_clear_pending", "ev_invoke".
 #include "compat/libev/loop.h"

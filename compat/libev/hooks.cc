@@ -1,4 +1,4 @@
-// ev_prepare, ev_check, ev_idle, ev_fork, ev_cleanup: watchers of the loop's own turn.
+// ev_prepare, ev_check, ev_idle, ev_fork, ev_cleanup: watchers of the loop's turn itself.
 //
 // Semantics: ev(3) on each; probed: the order, and that ev_cleanup alone does not keep a loop
 // alive.

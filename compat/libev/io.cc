@@ -1,8 +1,8 @@
 // ev_io: the struct is core's node, so starting and stopping is core's own.
 //
-// Semantics: ev(3) "ev_io", "EV_ERROR", "ev_feed_fd_event". What the original takes for a broken
-// contract and aborts over, a number that is no open file, is reported as ev(3) says: the watcher
-// is stopped and called with EV_ERROR.
+// Semantics: ev(3) "ev_io", "EV_ERROR", "ev_feed_fd_event". A closed descriptor aborts the original
+// as a broken contract. Here it is reported as ev(3) says: the watcher is stopped and called with
+// EV_ERROR.
 #include "compat/libev/loop.h"
 
 using spate::libev::base;
@@ -30,7 +30,7 @@ void ev_io_stop(struct ev_loop* loop, ev_io* io) noexcept {
   if (io->active != 0) loop->core->stop(node_of(*io));
 }
 
-// Core's list of the descriptor's watchers is seen from a node that stands at its head.
+// A probe node at the head of the descriptor's list in core gives access to the other watchers.
 void ev_feed_fd_event(struct ev_loop* loop, int fd, int events) noexcept {
   spate::FdNode probe{};
   probe.head.priority = spate::kDirect;

@@ -1,5 +1,5 @@
-// What of a program's watchers core may take for nodes of its own. What EV_COMMON has lies on what
-// core does not touch in a node that is the program's: `context`, and the room behind it.
+// Checks the parts of a program's watchers that core uses as nodes. The members of EV_COMMON
+// overlap the parts of a node that core does not touch: `context`, and the room after it.
 #include <cstddef>
 
 #include "compat/libev/ev_api.h"

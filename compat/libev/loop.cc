@@ -1,4 +1,4 @@
-// Making and ending loops, and what a program may ask or tell one.
+// Creating and destroying loops, and the functions that query or set them.
 //
 // Semantics: ev(3) "FUNCTIONS CONTROLLING EVENT LOOPS".
 #include "compat/libev/loop.h"
@@ -14,7 +14,7 @@
 #include "spate/export.h"
 
 extern "C" {
-// Programs read the variable itself (EV_DEFAULT_UC), which may lie in their own memory.
+// Programs read the variable directly (EV_DEFAULT_UC), and it may be copied into their own memory.
 SPATE_EXPORT struct ev_loop* ev_default_loop_ptr = nullptr;
 }
 
@@ -30,7 +30,7 @@ constexpr BackendName kBackends[] = {{EVBACKEND_IOURING, "io_uring"},
                                      {EVBACKEND_POLL, "poll"},
                                      {EVBACKEND_SELECT, "select"}};
 
-// The environment overrides all flags but the one that says how the process forks.
+// The environment overrides all flags except EVFLAG_FORKCHECK.
 unsigned int effective_flags(unsigned int flags) {
   const char* environment = (flags & EVFLAG_NOENV) == 0 ? secure_getenv("LIBEV_FLAGS") : nullptr;
   if (environment == nullptr) return flags;
@@ -38,7 +38,7 @@ unsigned int effective_flags(unsigned int flags) {
   return (named & ~EVFLAG_FORKCHECK) | (flags & EVFLAG_FORKCHECK);
 }
 
-// A program that destroys the default loop and makes another may go on with the pointer it has.
+// A program may destroy the default loop, make another, and use its old pointer.
 alignas(struct ev_loop) unsigned char default_storage[sizeof(struct ev_loop)];
 
 void dispose_of(struct ev_loop* loop, bool is_default) {
@@ -157,7 +157,7 @@ void ev_now_update(struct ev_loop* loop) noexcept {
 
 void ev_suspend(struct ev_loop* loop) noexcept { ev_now_update(loop); }
 
-// The time since the loop last looked at the clock does not count for timers.
+// The time since the loop's last reading of the clock does not count for timers.
 void ev_resume(struct ev_loop* loop) noexcept {
   const std::int64_t before = loop->core->now().count();
   loop->core->update_now();

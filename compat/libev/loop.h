@@ -1,13 +1,13 @@
-// struct ev_loop: one loop of libev's, made of a spate::Loop that waits, a queue of its own of what
-// came of it, and the kinds of watchers that core does not know.
+// struct ev_loop: one loop of libev's. It consists of a spate::Loop that waits, its own queue of
+// events, and the kinds of watchers that core does not have.
 //
-// One turn asks core for events once (Loop::run(Run::once), or no_wait), during which core hands
-// over what is ready and what has expired, and this object only queues it. The program's callbacks
-// are called after that, by invoke_pending, when nothing of core's is on the stack: they may throw,
-// longjmp(), run the loop once more or destroy it.
+// One turn polls core once (Loop::run(Run::once), or no_wait), during which core passes ready and
+// expired watchers to this object, which only queues them. The program's callbacks are called after
+// that, by invoke_pending, when nothing of core's is on the stack: they may throw, longjmp(), run
+// the loop once more or destroy it.
 //
-// Threads: as ev(3) says, the program's own lock is what allows several; between the release and
-// the acquire callback the loop sleeps and may be touched. raise() is safe anywhere at any time.
+// Threads: as in ev(3), the program's own lock makes several possible; between the release and the
+// acquire callback the loop sleeps and may be changed. raise() is safe anywhere at any time.
 //
 // Semantics: ev(3) "FUNCTIONS CONTROLLING EVENT LOOPS"; the order of a turn is that of its list
 // under "ev_run".
@@ -25,7 +25,7 @@
 
 namespace spate::libev {
 
-// Watchers whose `active` is one more than their place.
+// Watchers whose `active` is their place plus one.
 class WatcherList {
  public:
   void add(ev_watcher& watcher) {
@@ -50,7 +50,7 @@ class WatcherList {
   std::vector<ev_watcher*> watchers_;
 };
 
-// What has expired in a wait, the earliest first, which is queued last.
+// The timers that expired in a wait, in order; the earliest is queued last.
 class DueTimers {
  public:
   DueTimers() = default;
@@ -82,34 +82,33 @@ struct ev_loop final : spate::Dispatcher {
  public:
   using Release = void (*)(struct ev_loop*) noexcept;
 
-  // Takes one of the backends that `flags` name. False when none can be had.
-  bool open(unsigned int flags);
+  // Uses one of the backends in `flags`. Returns false if none is available.
+  [[nodiscard]] bool open(unsigned int flags);
   void destroy();
 
-  int run(int flags);
+  [[nodiscard]] int run(int flags);
 
-  // A watcher of whatever kind, when it starts or stops. begin() is false if there is nothing to
-  // do.
+  // Starts or stops a watcher of any kind. begin() returns false if it is active already.
   bool begin(ev_watcher& watcher);
-  bool end(ev_watcher& watcher);
+  [[nodiscard]] bool end(ev_watcher& watcher);
 
-  // Whether it must not sleep, though core would.
+  // Returns true if it must not sleep, though core would.
   bool has_work() const { return has_refused || has_messages(); }
 
-  // Any thread, any signal handler: sets the flag, and has the loop look at it soon.
+  // Any thread, any signal handler: sets the flag, and makes the loop check it soon.
   void raise(std::atomic<bool>& flag) noexcept;
   void feed_asyncs();
   void feed_signals();
 
-  // The wall clock as of the start of this turn.
+  // Returns the wall clock at the start of this turn.
   double wall_now() const;
-  // Looks at the clock if that was long ago, or at any rate.
+  // Reads the clock if the last reading is old, or always.
   void update_wall();
   void read_wall(bool was_set);
 
   void refork();
 
-  // What core tells.
+  // Called by core.
   void ready(spate::Loop&, spate::FdNode& node, spate::Events events) override;
   void expired(spate::Loop&, spate::TimerNode& node) override;
   void run_pending(spate::Loop&) override;
@@ -128,13 +127,13 @@ struct ev_loop final : spate::Dispatcher {
   spate::libev::WatcherList asyncs;
   spate::libev::WatcherList idles[spate::kPriorityLevels];
   int idle_count = 0;
-  bool has_refused = false;  // A descriptor, whose watcher waits in the queue.
+  bool has_refused = false;  // A refused descriptor's watcher is in the queue.
 
   std::atomic<bool> async_raised{false};
   std::atomic<bool> signal_raised{false};
   bool gets_messages = false;
   bool rereads_messages = false;  // After a fork.
-  // Stands in the queue for the messages of other threads and of signal handlers.
+  // Queued in place of messages of other threads and of signal handlers.
   ev_watcher messenger = spate::libev::watcher_with(EV_MAXPRI, read_messages);
 
   unsigned int flags = 0;
@@ -161,10 +160,10 @@ struct ev_loop final : spate::Dispatcher {
   void call_all(const spate::libev::WatcherList& watchers, int events);
   void look_for_fork();
   void wait(spate::Run mode);
-  // The collect intervals: true if the wait is over.
+  // Applies the collect intervals. Returns true if it slept.
   bool has_slept() { return (io_interval > 0 || timeout_interval > 0) && sleep_first(); }
-  bool sleep_first();
-  bool sleep_on_descriptor(std::int64_t nanos);
+  [[nodiscard]] bool sleep_first();
+  [[nodiscard]] bool sleep_on_descriptor(std::int64_t nanos);
   void feed_all();
   void feed_idle();
 
@@ -175,8 +174,8 @@ struct ev_loop final : spate::Dispatcher {
 
 namespace spate::libev {
 
-// Calls a function that stops or restarts, of a watcher that is queued, once it is not any more.
-// Kept apart, so that the rest of such a function has nothing to save.
+// If the watcher is queued, removes it, and then calls a function that stops or restarts it. A
+// separate function, so that the callers need not save registers.
 template <class Watcher>
 [[gnu::noinline]] void clear_and(void (*function)(struct ev_loop*, Watcher*) noexcept,
                                  struct ev_loop& loop, Watcher& watcher) {

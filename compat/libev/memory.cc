@@ -1,8 +1,8 @@
-// The program's allocator under everything that is linked into this library: the linker sends
-// every call of malloc() and its kin here.
+// The program's allocator for everything that is linked into this library: the linker redirects
+// every call of malloc() and related functions here.
 //
-// Semantics: ev(3) "ev_set_allocator". Memory that the C++ library takes while it is loaded comes
-// before any program's wish, and is never given back.
+// Semantics: ev(3) "ev_set_allocator". Memory that the C++ library allocates while it is loaded
+// precedes any setting of the program, and is never freed.
 #include <cstddef>
 #include <cstring>
 
@@ -14,7 +14,7 @@ void* (*allocator)(void* block, long size) noexcept = nullptr;
 
 void* ask(void* block, std::size_t size) { return allocator(block, static_cast<long>(size)); }
 
-// Zero would mean to give back.
+// Zero would free it.
 std::size_t at_least_one(std::size_t size) { return size == 0 ? 1 : size; }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// ev_once: a descriptor's watcher and a timer, of which the first to be called ends both.
+// ev_once: a descriptor's watcher and a timer; the first to be called stops both.
 //
 // Semantics: ev(3) "ev_once".
 #include <cstddef>
@@ -18,7 +18,7 @@ struct Once {
   void* argument;
 };
 
-// What has happened to the other one as well is told in the same call.
+// An event of the other watcher is reported in the same call.
 void finish(struct ev_loop* loop, Once* once, int events) {
   events |= loop->pending.clear(base(once->io)) | loop->pending.clear(base(once->timer));
   ev_io_stop(loop, &once->io);

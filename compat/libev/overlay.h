@@ -1,5 +1,5 @@
 // The program's watchers as the nodes of spate's core: ev_io is a FdNode, ev_timer a TimerNode.
-// layout.cc checks that they lie on each other.
+// layout.cc checks that their members coincide.
 #pragma once
 
 #include <cstring>
@@ -14,7 +14,7 @@ ev_watcher& base(Watcher& watcher) {
   return reinterpret_cast<ev_watcher&>(watcher);
 }
 
-// One of the library's own.
+// Returns an internal watcher.
 inline ev_watcher watcher_with(int priority, void (*callback)(struct ev_loop*, ev_watcher*, int)) {
   ev_watcher watcher{};
   watcher.priority = priority;
@@ -26,8 +26,8 @@ inline FdNode& node_of(ev_io& io) { return reinterpret_cast<FdNode&>(io); }
 inline TimerNode& node_of(ev_timer& timer) { return reinterpret_cast<TimerNode&>(timer); }
 inline ev_watcher& watcher_of(FdNode& node) { return reinterpret_cast<ev_watcher&>(node); }
 
-// A program may set any number; it has to be one of ours from the start of a watcher on. This also
-// keeps kDirect, which is core's, away from what the program owns.
+// A program may set any number, which must be in range once the watcher starts. This also keeps
+// kDirect, which is core's, out of the program's watchers.
 inline void clamp_priority(ev_watcher& watcher) {
   const auto level = static_cast<unsigned int>(watcher.priority - EV_MINPRI);
   if (level <= EV_MAXPRI - EV_MINPRI) [[likely]]
@@ -35,8 +35,8 @@ inline void clamp_priority(ev_watcher& watcher) {
   watcher.priority = watcher.priority > EV_MAXPRI ? EV_MAXPRI : EV_MINPRI;
 }
 
-// The eight bytes that the program knows as `at` hold a deadline in nanoseconds while core has the
-// timer, and seconds, relative, while it has not.
+// The eight bytes that the program uses as `at` hold a deadline in nanoseconds while core has the
+// timer, and relative seconds otherwise.
 inline double seconds_at(const ev_timer& timer) {
   double seconds;
   std::memcpy(&seconds, &timer.at, sizeof(seconds));

@@ -1,10 +1,10 @@
-// PendingQueue: the watchers whose callbacks are to be called.
+// PendingQueue: the watchers whose callbacks are due.
 //
-// One stack a priority: called is the one that was queued last, of the highest priority there is;
-// what a callback queues above its own priority goes next. A watcher is queued at most once, and
-// what else happens to it is added to its events. `pending` of a queued watcher is one more than
-// its place in the stack, so that taking it out costs one store: a stand-in that does nothing takes
-// the place.
+// Each priority has a stack. The next to be called is the last one queued, of the highest priority;
+// if a callback queues a watcher above its own priority, that is called next. A watcher is queued
+// at most once; further events are added to those that it has. `pending` of a queued watcher is one
+// more than its place in the stack, so that taking it out costs one store: a stand-in that does
+// nothing takes the place.
 //
 // Semantics: ev(3) "WATCHER STATES", "ev_feed_event", "ev_clear_pending"; the order was probed.
 #pragma once
@@ -35,11 +35,11 @@ class PendingQueue {
     feed_with_care(watcher, events);
   }
 
-  // Returns the events that were queued for it.
+  // Returns the events that were queued for the watcher.
   int clear(ev_watcher& watcher) { return watcher.pending == 0 ? 0 : blank(watcher); }
 
-  // The next to be called, no longer pending; false when there is none.
-  bool pop(Entry& entry) {
+  // Removes the next to be called; returns false if the queue is empty.
+  [[nodiscard]] bool pop(Entry& entry) {
     if (filled_ == 0) return false;
     const std::uint32_t level = 31u ^ static_cast<std::uint32_t>(std::countl_zero(filled_));
     Stack& stack = stacks_[level];
@@ -49,10 +49,10 @@ class PendingQueue {
     return true;
   }
 
-  // Whether anything of this or a higher priority is queued.
+  // Returns true if a watcher of this or a higher priority is queued.
   bool has_from(int priority) const { return filled_ >> (priority - EV_MINPRI) != 0; }
   int size() const;
-  // What ev_verify() wants to know.
+  // Used by ev_verify().
   bool is_consistent() const;
 
  private:
@@ -62,14 +62,14 @@ class PendingQueue {
     std::uint32_t capacity = 0;
   };
 
-  // Within the range, though the program may have fed a watcher that never was started.
+  // In range, though the program may have fed a watcher that was never started.
   static std::uint32_t level_of(const ev_watcher& watcher) {
     const auto level = static_cast<std::uint32_t>(watcher.priority - EV_MINPRI);
     if (level < kPriorityLevels) [[likely]]
       return level;
     return watcher.priority > EV_MAXPRI ? kPriorityLevels - 1 : 0;
   }
-  // False if there is no room.
+  // Returns false without memory.
   bool push(std::uint32_t level, ev_watcher& watcher, int events) {
     Stack& stack = stacks_[level];
     const std::uint32_t size = stack.size;
@@ -80,7 +80,7 @@ class PendingQueue {
     filled_ |= 1u << level;
     return true;
   }
-  // One of another priority, one that is queued already, or for which there is no room yet.
+  // Queues a watcher of another priority, one that is queued already, or one that needs more room.
   [[gnu::noinline]] void feed_with_care(ev_watcher& watcher, int events);
   [[gnu::cold]] int blank(ev_watcher& watcher);
   static void do_nothing(struct ev_loop*, ev_watcher*, int) {}

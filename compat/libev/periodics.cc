@@ -14,14 +14,14 @@ namespace spate::libev {
 
 namespace {
 
-// Adding less to today's date would be lost in rounding.
+// A smaller step would be lost in rounding today's date.
 constexpr double kMinInterval = 1.0 / 8192;
 // How long a jump of the clock may go unnoticed without a timerfd.
 constexpr double kBlindFor = 59.743;
 // The two clocks are compared through doubles, which are that exact today.
 constexpr double kRounding = 1e-6;
 
-// Not a time that comes; any setting of the clock ends the wait for it.
+// Far in the future; only a change of the clock ends the wait.
 constexpr itimerspec kNever{{0, 0}, {std::int64_t{1} << 40, 0}};
 
 int open_clock() {
@@ -87,7 +87,7 @@ void Periodics::feed_due() {
   if (heap_.empty() || heap_.front()->at != alarm_at_ || alarm_.head.active == 0) set_alarm();
 }
 
-// To its next time, or out of the heap.
+// Moves it to its next time, or removes it from the heap.
 void Periodics::advance(ev_periodic& periodic) {
   if (periodic.reschedule_cb == nullptr && !(periodic.interval > 0)) {
     loop_.core->unref();
@@ -109,7 +109,7 @@ void Periodics::reschedule_all() {
   for (std::size_t i = heap_.size() / 2; i > 0; --i) sift_down(i - 1, heap_[i - 1]);
 }
 
-// The next time after now; that of a watcher which is called once never changes.
+// Computes the next time after now. A watcher that is called once keeps its time.
 void Periodics::reschedule(ev_periodic& periodic) {
   const double now = loop_.wall_now();
   if (periodic.reschedule_cb != nullptr) {
@@ -119,7 +119,7 @@ void Periodics::reschedule(ev_periodic& periodic) {
     periodic.at = periodic.offset + interval * std::floor((now - periodic.offset) / interval);
     while (periodic.at <= now) {
       const double next = periodic.at + periodic.interval;
-      if (next == periodic.at) {  // Too short a step for a double.
+      if (next == periodic.at) {  // The step is too small for a double.
         periodic.at = now;
         break;
       }
@@ -130,7 +130,7 @@ void Periodics::reschedule(ev_periodic& periodic) {
   }
 }
 
-// ---- what ends the wait
+// ---- the alarm
 
 void Periodics::set_alarm() {
   Loop& core = *loop_.core;
@@ -156,7 +156,7 @@ void Periodics::forget_clock() {
   clock_.fd = -1;
 }
 
-// Armed again before the clock is looked at, so that no setting falls between the two.
+// Armed before the clock is read, so that no change falls between the two.
 bool Periodics::rearm_clock() {
   clock_was_set_ = false;
   std::uint64_t count;
@@ -168,7 +168,7 @@ bool Periodics::rearm_clock() {
   return true;
 }
 
-// The parent's timerfd is its own.
+// The parent keeps its own timerfd.
 void Periodics::after_fork() {
   if (clock_.fd < 0) return;
   forget_clock();

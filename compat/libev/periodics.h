@@ -1,8 +1,8 @@
 // Periodics: the ev_periodic watchers of one loop, which live on the wall clock.
 //
-// A heap by `at`, and one timer of core's for the earliest, which only ends the wait: what is due
-// is decided by the wall clock afterwards. A timerfd tells when somebody sets the clock; without
-// it, a jump is found when the loop wakes up, which is then once a minute at least.
+// A heap by `at`, and one core timer for the earliest, which only ends the wait: the wall clock
+// then decides which watchers are due. A timerfd reports changes of the clock; without it, a jump
+// is found when the loop wakes up, which is then at least once a minute.
 //
 // Semantics: ev(3) "ev_periodic", "EVFLAG_NOTIMERFD".
 #pragma once
@@ -21,15 +21,15 @@ class Periodics {
   void stop(ev_periodic& periodic);
 
   bool empty() const { return heap_.empty(); }
-  // Queues what is due, the earliest to be called first, and sets the timer for the next.
+  // Queues due watchers, so that the earliest is called first, and sets the timer for the next.
   void feed_due();
-  // The wall clock has been looked at; if it has jumped, all times are worked out anew.
+  // Called after the wall clock was read; if it has jumped, all times are computed again.
   void on_wall_read(bool has_jumped);
-  // Whether somebody has set the clock, until rearm_clock(), which is true.
+  // Returns true if the clock was set; rearm_clock(), which returns true, resets it.
   bool clock_was_set() const { return clock_was_set_; }
-  bool rearm_clock();
+  [[nodiscard]] bool rearm_clock();
   void after_fork();
-  // Gives back what core and the kernel hold.
+  // Releases the resources of core and of the kernel.
   void close();
   bool is_consistent() const;
 
@@ -50,7 +50,7 @@ class Periodics {
   std::vector<ev_periodic*> heap_;
   std::vector<ev_periodic*> due_;
   TimerNode alarm_{};
-  FdNode clock_{};  // The timerfd; -1 when there is none.
+  FdNode clock_{};  // The timerfd; -1 if it is missing.
   bool clock_was_set_ = false;
   double alarm_at_ = 0;  // The time that the timer is set for.
 };

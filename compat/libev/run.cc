@@ -1,7 +1,6 @@
-// ev_run: one turn after the other, and what a turn takes from core.
+// ev_run: turns, and the events that they take from core.
 //
-// Semantics: ev(3) "ev_run", "ev_break", "ev_set_loop_release_cb"; what is called in which order
-// was probed.
+// Semantics: ev(3) "ev_run", "ev_break", "ev_set_loop_release_cb"; probed: the order of calls.
 #include <unistd.h>
 
 #include <cerrno>
@@ -20,7 +19,7 @@ constexpr std::int64_t kWallJump = 1'000'000'000;
 int ev_loop::run(int run_flags) {
   ++depth;
   break_how = EVBREAK_CANCEL;
-  invoke_pending(this);  // What an outer run() has queued comes first.
+  invoke_pending(this);  // Events that an outer run() has queued come first.
   do {
     turn(run_flags);
   } while (core->active_count() != 0 && break_how == EVBREAK_CANCEL &&
@@ -54,7 +53,7 @@ void ev_loop::call_all(const spate::libev::WatcherList& watchers, int events) {
   invoke_pending(this);
 }
 
-// Queues what has come beside the descriptors. Queued first is called last.
+// Queues events other than those of descriptors. Queued first is called last.
 void ev_loop::feed_all() {
   if (has_messages() || rereads_messages) pending.feed(messenger, EV_CUSTOM);
   rereads_messages = false;
@@ -67,14 +66,14 @@ void ev_loop::feed_all() {
   if (!checks.empty()) checks.feed_all(pending, EV_CHECK);
 }
 
-// A program that takes off more references than there are has a loop that waits, not one that ends.
+// If a program removes more references than there are, its loop waits instead of ending.
 void ev_loop::wait(spate::Run mode) {
   int lent = 0;
   if (core->active_count() < 0) {
     for (; core->active_count() <= 0; ++lent) core->ref();
   }
   std::error_code error = core->run(mode);
-  // A child that goes on with its parent's loop and has not said so.
+  // A child continues with its parent's loop without calling ev_loop_fork().
   while (error == spate::Error::loop_forked) {
     refork();
     error = core->run(mode);
@@ -121,7 +120,7 @@ void ev_loop::run_pending(spate::Loop& loop) {
   }
 }
 
-// What has come up since run() was entered would be slept over.
+// Work that arrived since run() was entered must not wait for the sleep to end.
 void ev_loop::before_wait(spate::Loop& loop) {
   if (has_work()) loop.wake();
   if (release != nullptr) release(this);
@@ -148,7 +147,7 @@ double ev_loop::wall_now() const {
   return spate::libev::to_seconds(core->now().count() + wall_offset_);
 }
 
-// Reading the wall clock in each turn would buy nothing: it is slewed by less than can be seen.
+// The wall clock is not read in each turn: it is slewed by less than can be noticed.
 void ev_loop::update_wall() {
   const bool was_set = periodics.clock_was_set() && periodics.rearm_clock();
   if (was_set || core->now().count() - wall_read_at_ >= kWallStaysFor) read_wall(was_set);
@@ -162,7 +161,7 @@ void ev_loop::read_wall(bool was_set) {
   periodics.on_wall_read(was_set || jump >= kWallJump || jump <= -kWallJump);
 }
 
-// ---- the program's side
+// ---- exported functions
 
 int ev_run(struct ev_loop* loop, int flags) { return loop->run(flags); }
 

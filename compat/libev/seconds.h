@@ -1,4 +1,4 @@
-// libev's time, seconds in a double, and spate's, whole nanoseconds.
+// Conversion between libev's time, seconds in a double, and spate's, whole nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 namespace spate::libev {
 
 inline constexpr double kNanosPerSecond = 1e9;
-// Nobody waits longer; sums of two such still fit.
+// Longer than any real wait; a sum of two still fits.
 inline constexpr double kLongest = 4e18;
 
 constexpr double to_seconds(std::int64_t nanos) {
   return static_cast<double>(nanos) / kNanosPerSecond;
 }
 
-// What is negative, too long, or not a number, which counts as zero.
+// Converts a negative, too large or invalid value; NaN counts as zero.
 constexpr std::int64_t odd_to_nanos(double nanos) {
   if (nanos > kLongest) return static_cast<std::int64_t>(kLongest);
   if (nanos < -kLongest) return -static_cast<std::int64_t>(kLongest);

@@ -2,8 +2,8 @@
 // when the loop reads its messages.
 //
 // Semantics: ev(3) "ev_signal", "ev_feed_signal", "ev_feed_signal_event", "EVFLAG_NOSIGMASK";
-// probed: the order of the calls, SIG_DFL after the last stop. EVFLAG_SIGNALFD is a request to
-// try, and not followed.
+// probed: the order of the calls, SIG_DFL after the last stop. EVFLAG_SIGNALFD only requests an
+// attempt, and is ignored.
 #include "compat/libev/signals.h"
 
 #include <pthread.h>
@@ -48,7 +48,7 @@ void install(int signum, bool may_unblock) {
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
-// False if it is not there: its loop has been destroyed.
+// Returns false if it is missing: its loop was destroyed.
 bool unlink_from(Slot& slot, ev_signal& signal) {
   ev_signal* before = nullptr;
   for (ev_signal* at = slot.newest; at != nullptr; before = at, at = next_of(*at)) {
@@ -84,7 +84,7 @@ struct ev_loop* spate::libev::loop_of_signal(int signum) {
   return is_signal(signum) ? slots[signum].loop.load() : nullptr;
 }
 
-// The highest number first, so that it is called last.
+// Feeds the highest number first, so that it is called last.
 void ev_loop::feed_signals() {
   for (int signum = _NSIG - 1; signum > 0; --signum) {
     Slot& slot = slots[signum];

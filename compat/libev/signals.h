@@ -5,10 +5,11 @@
 
 namespace spate::libev {
 
-// The watchers of a loop that is about to go: nobody calls them any more. The handlers stay.
+// Unlinks the watchers of a loop that is being destroyed, so that they are not called. The handlers
+// stay.
 void forget_signals_of(const struct ev_loop& loop);
 
-// The one whose watchers of it there are; null if there are none. Any thread.
+// Returns the loop whose watchers the signal has; null if it has none. Any thread.
 struct ev_loop* loop_of_signal(int signum);
 
 }  // namespace spate::libev

@@ -14,7 +14,7 @@ namespace {
 constexpr double kDefaultInterval = 5.0074891;
 constexpr double kShortestInterval = 0.1074891;
 
-// The members that ev(3) names.
+// Compares the members that ev(3) names.
 bool differ(const struct stat& a, const struct stat& b) {
   return a.st_dev != b.st_dev || a.st_ino != b.st_ino || a.st_mode != b.st_mode ||
          a.st_nlink != b.st_nlink || a.st_uid != b.st_uid || a.st_gid != b.st_gid ||
@@ -43,7 +43,7 @@ struct Stats::Side {
 Stats::Stats(struct ev_loop& loop) : loop_(loop) {}
 Stats::~Stats() = default;
 
-// `next` is the library's, and there is no list.
+// `next` is private, and not used as a list here.
 Stats::Side& Stats::side_of(const ev_stat& stat) { return *reinterpret_cast<Side*>(stat.next); }
 
 void Stats::start(ev_stat& stat) {
@@ -61,7 +61,7 @@ void Stats::start(ev_stat& stat) {
     node->callback = Side::look;
   }
   if ((loop_.flags & EVFLAG_NOINOTIFY) != 0 || !ask_core(*side)) poll(*side);
-  ev_stat_stat(&loop_, &stat);  // Last: what changes from here on is noticed.
+  ev_stat_stat(&loop_, &stat);  // Last: later changes are noticed.
 }
 
 bool Stats::ask_core(Side& side) {
@@ -104,6 +104,6 @@ void ev_stat_stat(struct ev_loop*, ev_stat* stat) noexcept {
   if (stat->path == nullptr || lstat(stat->path, &stat->attr) < 0) {
     stat->attr.st_nlink = 0;
   } else if (stat->attr.st_nlink == 0) {
-    stat->attr.st_nlink = 1;  // Some file systems do not count them.
+    stat->attr.st_nlink = 1;  // Some file systems do not count links.
   }
 }

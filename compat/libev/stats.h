@@ -1,7 +1,7 @@
 // Stats: the ev_stat watchers of one loop.
 //
-// Core finds out that something has changed, with a node beside each watcher, since it keeps more
-// than a watcher has room for; what has changed is then looked up for the program.
+// Core detects changes with a node beside each watcher, which needs more room than a watcher has;
+// then the path's attributes are read for the program.
 //
 // Semantics: ev(3) "ev_stat", "EVFLAG_NOINOTIFY".
 #pragma once
@@ -16,7 +16,7 @@ namespace spate::libev {
 class Stats {
  public:
   explicit Stats(struct ev_loop& loop);
-  ~Stats();  // After core, which holds the nodes.
+  ~Stats();  // After core, which has the nodes.
 
   void start(ev_stat& stat);
   void stop(ev_stat& stat);
@@ -25,11 +25,11 @@ class Stats {
   struct Side;
 
   static Side& side_of(const ev_stat& stat);
-  bool ask_core(Side& side);
+  [[nodiscard]] bool ask_core(Side& side);
   void poll(Side& side);
 
   struct ev_loop& loop_;
-  std::vector<std::unique_ptr<Side>> sides_;  // At a watcher's `active` - 1.
+  std::vector<std::unique_ptr<Side>> sides_;  // Indexed by a watcher's `active` - 1.
 };
 
 }  // namespace spate::libev

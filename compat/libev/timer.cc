@@ -1,7 +1,8 @@
 // ev_timer: the struct is core's node; its deadline lies where the program has `at`.
 //
 // Semantics: ev(3) "ev_timer", "The special problem of being too early". A nanosecond is added to
-// each deadline, since core calls what is due exactly now and libev only what has passed.
+// each deadline, since core calls timers that are due exactly now, and libev only those whose time
+// has passed.
 #include <cstdlib>
 
 #include "compat/libev/fatal.h"
@@ -53,7 +54,7 @@ void spate::libev::DueTimers::make_room() {
   timers_ = static_cast<ev_watcher**>(timers);
 }
 
-// Called by core for a node that it has just made inactive.
+// Called by core for a node that it has just deactivated.
 void ev_loop::expired(spate::Loop& loop, spate::TimerNode& node) {
   auto& timer = reinterpret_cast<ev_timer&>(node);
   timers_due.push(base(timer));
@@ -80,7 +81,7 @@ void ev_timer_stop(struct ev_loop* loop, ev_timer* timer) noexcept {
   if (timer->active != 0) stop_active(*loop, *timer);
 }
 
-// Core may read a node that it has not got only to start it: the rest is the program's memory.
+// Core may read an inactive node only to start it: the rest is the program's memory.
 void ev_timer_again(struct ev_loop* loop, ev_timer* timer) noexcept {
   if (timer->pending != 0) [[unlikely]]
     return clear_and(ev_timer_again, *loop, *timer);

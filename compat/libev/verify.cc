@@ -1,4 +1,4 @@
-// ev_verify: looks whether what the library keeps in the program's structs still holds together.
+// ev_verify: checks the invariants of the data that the library keeps in the program's structs.
 //
 // Semantics: ev(3) "ev_verify".
 #include "compat/libev/fatal.h"

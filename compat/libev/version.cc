@@ -1,7 +1,7 @@
-// What this library is, and time without a loop.
+// The version of the library, and time without a loop.
 //
-// Semantics: ev(3) "GLOBAL FUNCTIONS". The backend of the original that is on top of Linux AIO,
-// which nobody is recommended to use, is not here.
+// Semantics: ev(3) "GLOBAL FUNCTIONS". The original's backend for Linux AIO, which its
+// documentation discourages, is missing here.
 #include <time.h>
 
 #include "compat/libev/ev_api.h"
@@ -16,7 +16,7 @@ unsigned int ev_supported_backends() noexcept {
 unsigned int ev_recommended_backends() noexcept {
   return EVBACKEND_SELECT | EVBACKEND_POLL | EVBACKEND_EPOLL;
 }
-// Of this and other systems.
+// On this and other systems.
 unsigned int ev_embeddable_backends() noexcept {
   return EVBACKEND_EPOLL | EVBACKEND_KQUEUE | EVBACKEND_PORT | EVBACKEND_IOURING;
 }

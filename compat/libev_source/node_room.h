@@ -1,4 +1,4 @@
-// In place of include/spate/node_room.h: a node is as large as the program's watchers are.
+// Replaces include/spate/node_room.h: makes a node as large as the program's watchers.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace spate {
 
-// From `context`, which lies on what EV_COMMON begins with, to `callback`.
+// From `context`, which overlaps the start of EV_COMMON, to `callback`.
 static_assert(offsetof(ev_watcher, cb) >= 24, "EV_COMMON is empty");
 inline constexpr std::size_t kNodeRoom = offsetof(ev_watcher, cb) - 24;
 

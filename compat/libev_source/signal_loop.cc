@@ -1,4 +1,4 @@
-// Of the one source only, where spate_ev.h comes before all others.
+// Only for the single source, where spate_ev.h comes before all others.
 #include "compat/libev/signals.h"
 #include "compat/libev_source/spate_ev.h"
 

@@ -1,4 +1,4 @@
-// What kind a character is, and its lower case: in ASCII, whatever the locale.
+// Character classes and lower case: in ASCII, whatever the locale.
 #pragma once
 
 namespace spate::libevent {
@@ -13,7 +13,7 @@ constexpr bool is_hex_digit(char c) {
 
 constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
 
-// Of a hexadecimal digit.
+// Returns the value of a hexadecimal digit.
 constexpr int hex_value(char c) { return is_digit(c) ? c - '0' : (c | 0x20) - 'a' + 10; }
 
 }  // namespace spate::libevent

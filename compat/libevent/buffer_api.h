@@ -1,4 +1,4 @@
-// libevent's headers of buffers, as event_api.h has those of events.
+// libevent's headers of buffers; see event_api.h.
 #pragma once
 
 #include "compat/libevent/event_api.h"

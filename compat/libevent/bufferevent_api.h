@@ -1,4 +1,4 @@
-// libevent's headers of buffered connections and listeners, as event_api.h has those of events.
+// libevent's headers of buffered connections and listeners; see event_api.h.
 #pragma once
 
 #include "compat/libevent/buffer_api.h"
@@ -14,8 +14,12 @@ extern "C" {  // Which this one forgets.
 
 namespace spate::libevent {
 
-// Sends all of the output, and has the write callback called by the loop as if it had sent it.
-// False if it must not, or something is left: then the loop is to send it.
-bool write_at_once(bufferevent* bev);
+// Sends all of the output, and makes the loop call the write callback as if it had sent it. Returns
+// false if that is not allowed, or some output is left: then the loop must send it.
+[[nodiscard]] bool write_at_once(bufferevent* bev);
+
+// Detaches the descriptor from the socket at the bottom of the filters, and empties the buffers of
+// all layers. Returns the descriptor, which the caller closes, or -1 without one.
+[[nodiscard]] evutil_socket_t detach_socket(bufferevent* bev);
 
 }  // namespace spate::libevent

@@ -23,7 +23,7 @@ struct Entry {
 
 constexpr std::size_t kBuckets = 4096;
 constinit Entry** buckets = nullptr;
-constinit std::mutex mutex;  // Events of all bases and threads are in the table.
+constinit std::mutex mutex;  // The table contains events of all bases and threads.
 
 Entry** place_of(const event* ev) {
   const std::uint64_t mixed = reinterpret_cast<std::uintptr_t>(ev) * 0x9e3779b97f4a7c15;

@@ -1,4 +1,4 @@
-// libevent's headers of DNS, as event_api.h has those of events.
+// libevent's headers of DNS; see event_api.h.
 #pragma once
 
 #include "compat/libevent/event_api.h"

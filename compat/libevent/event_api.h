@@ -1,4 +1,5 @@
-// libevent's own headers, which declare what this library exports. All else in it is hidden.
+// libevent's own headers, which declare the exports of this library. Everything else in it is
+// hidden.
 #pragma once
 
 #pragma GCC visibility push(default)

@@ -1,4 +1,4 @@
-// libevent's headers of HTTP, as event_api.h has those of events.
+// libevent's headers of HTTP; see event_api.h.
 #pragma once
 
 #include "compat/libevent/bufferevent_api.h"

@@ -11,7 +11,8 @@ constinit bool is_debugging = false;
 constinit evthread_lock_callbacks program_locks{};
 constinit evthread_condition_callbacks program_conditions{};
 
-// What is counted is written by the holder only.
+// Only the holder writes the depth and the holder. The program may remove its callbacks while locks
+// exist; these are then only counted.
 struct CheckedLock {
   void* lock;
   unsigned type;
@@ -38,7 +39,7 @@ void free_checked(void* lock, unsigned type) {
   auto* checked = static_cast<CheckedLock*>(lock);
   if (checked->depth != 0) end_with("a lock is freed that is held");
   if (checked->type != type) end_with("a lock is freed as one of another type");
-  if (checked->lock != nullptr) {
+  if (checked->lock != nullptr && program_locks.free != nullptr) {
     program_locks.free(checked->lock, type | EVTHREAD_LOCKTYPE_RECURSIVE);
   }
   release(checked);
@@ -60,7 +61,8 @@ void note_unlocked(CheckedLock& checked) {
 
 int lock_checked(unsigned mode, void* lock) {
   auto* checked = static_cast<CheckedLock*>(lock);
-  const int error = checked->lock != nullptr ? program_locks.lock(mode, checked->lock) : 0;
+  const bool has_both = checked->lock != nullptr && program_locks.lock != nullptr;
+  const int error = has_both ? program_locks.lock(mode, checked->lock) : 0;
   if (error == 0) note_locked(*checked);
   return error;
 }
@@ -68,7 +70,8 @@ int lock_checked(unsigned mode, void* lock) {
 int unlock_checked(unsigned mode, void* lock) {
   auto* checked = static_cast<CheckedLock*>(lock);
   note_unlocked(*checked);
-  return checked->lock != nullptr ? program_locks.unlock(mode, checked->lock) : 0;
+  const bool has_both = checked->lock != nullptr && program_locks.unlock != nullptr;
+  return has_both ? program_locks.unlock(mode, checked->lock) : 0;
 }
 
 int wait_checked(void* condition, void* lock, const timeval* timeout) {

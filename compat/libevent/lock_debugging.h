@@ -1,4 +1,4 @@
-// Locks that check how they are used, around those of the program.
+// Locks that check their use, wrapped around those of the program.
 //
 // Semantics: event2/thread.h (evthread_enable_lock_debugging).
 #pragma once
@@ -7,7 +7,7 @@
 
 namespace spate::libevent {
 
-// Where the program's callbacks belong: among those in use, or under the checking ones.
+// Returns the place of the program's callbacks: the active ones, or those under the checks.
 evthread_lock_callbacks& lock_callbacks();
 evthread_condition_callbacks& condition_callbacks();
 void condition_callbacks_were_set();

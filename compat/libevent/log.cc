@@ -39,7 +39,7 @@ void deliver(Severity severity, const char* line) {
   }
 }
 
-// The line as far as it fits, errno kept for a callback that looks at it.
+// Formats as much of the line as fits, and preserves errno for a callback that reads it.
 [[gnu::format(printf, 2, 0)]] void write_line(char (&line)[kLineSize], const char* format,
                                               std::va_list arguments) {
   const int error = errno;
@@ -49,7 +49,7 @@ void deliver(Severity severity, const char* line) {
   errno = error;
 }
 
-// Adds the reason only where at least its colon fits.
+// Adds the reason only if at least its colon fits.
 void add_reason(char (&line)[kLineSize], int error) {
   const std::size_t length = std::strlen(line);
   if (length < kLineSize - 3) {

@@ -7,7 +7,8 @@
 #include <cstring>
 #include <new>
 
-// What the linker's --wrap makes of a call of malloc() anywhere in this library, and of libc's own.
+// The names that the linker's --wrap gives to a call of malloc() anywhere in this library, and to
+// libc's own.
 extern "C" {
 void* __real_malloc(std::size_t size);
 void* __real_calloc(std::size_t count, std::size_t size);
@@ -22,14 +23,14 @@ void __wrap_free(void* memory);
 namespace spate::libevent {
 namespace {
 
-// Each may be null by itself: then libc's is meant, as in libevent.
+// Each may be null separately: then libc's is used, as in libevent.
 struct MemoryFunctions {
   void* (*malloc)(std::size_t size);
   void* (*realloc)(void* old, std::size_t size);
   void (*free)(void* memory);
 };
 
-// Constant initialisation: libstdc++ allocates while the library is being loaded.
+// Constant-initialised: libstdc++ allocates while the library is being loaded.
 constinit MemoryFunctions program{};
 
 void* zeroed_by_program(std::size_t count, std::size_t size) {
@@ -93,7 +94,7 @@ void* __wrap_realloc(void* old, std::size_t size) {
 
 void __wrap_free(void* memory) {
   if (program.free != nullptr) {
-    if (memory != nullptr) program.free(memory);  // Which need not stand a null pointer.
+    if (memory != nullptr) program.free(memory);  // It need not accept null.
   } else {
     __real_free(memory);
   }

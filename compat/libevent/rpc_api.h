@@ -1,4 +1,4 @@
-// libevent's headers of remote calls, as event_api.h has those of events.
+// libevent's headers of remote calls; see event_api.h.
 #pragma once
 
 #include "compat/libevent/http_api.h"

@@ -17,7 +17,7 @@ constinit Threads threads{};
 
 namespace {
 
-// With debug mode on there is a table that other threads may be using already.
+// In debug mode there is a table that other threads may use already.
 void check_that_it_is_early() {
   if (debug::is_on && debug::is_too_late) {
     fatal(1, "the callbacks for threads have to be set before all else");
@@ -128,12 +128,12 @@ int evthread_set_lock_callbacks(const evthread_lock_callbacks* callbacks) {
     spate::libevent::warnx("evthread_set_lock_callbacks: others are set already");
     return -1;
   }
-  if (!spate::libevent::is_complete(*callbacks)) return -1;  // Whatever their version says.
+  if (!spate::libevent::is_complete(*callbacks)) return -1;  // Whatever their version.
   target = *callbacks;
   return 0;
 }
 
-// Incomplete ones are passed over.
+// Incomplete ones are ignored.
 int evthread_set_condition_callbacks(const evthread_condition_callbacks* callbacks) {
   evthread_condition_callbacks& target = spate::libevent::condition_callbacks();
   spate::libevent::check_that_it_is_early();

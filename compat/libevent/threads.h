@@ -1,6 +1,6 @@
-// The program's locks and conditions, and how it tells its threads apart.
+// The program's locks and conditions, and its thread IDs.
 //
-// Semantics: event2/thread.h; what is answered to calls out of order: probes.
+// Semantics: event2/thread.h; probed: the results of calls out of order.
 //
 // All of it is set once, before the first base is made. While nothing is set there are no locks:
 // every lock is then a null pointer, which costs a branch.
@@ -20,7 +20,7 @@ extern constinit Threads threads;
 
 inline bool has_locks() { return threads.locks.alloc != nullptr; }
 
-// A recursive lock; null without locks, and when there is no memory.
+// Returns a recursive lock; null if locks are disabled, and without memory.
 inline void* make_lock() {
   return has_locks() ? threads.locks.alloc(EVTHREAD_LOCKTYPE_RECURSIVE) : nullptr;
 }
@@ -36,7 +36,7 @@ inline void give_back(void* lock) {
   if (lock != nullptr) threads.locks.unlock(0, lock);
 }
 
-// Not to be held while a callback of the program is called: that may leave by longjmp().
+// Must not exist while a callback of the program runs: that may leave by longjmp().
 class Holding {
  public:
   explicit Holding(void* lock) : lock_(lock) { acquire(lock_); }

@@ -1,4 +1,4 @@
-// struct timeval and the nanoseconds that spate counts in.
+// Conversion between struct timeval and spate's nanoseconds.
 #pragma once
 
 #include <sys/time.h>
@@ -9,20 +9,20 @@
 namespace spate::libevent {
 
 inline constexpr std::int64_t kMicrosPerSecond = 1'000'000;
-// Some 136 years, so that adding them to a clock's reading cannot overflow.
+// Some 136 years, so that adding them to a reading of the clock cannot overflow.
 inline constexpr std::int64_t kSecondsMost = std::int64_t{1} << 32;
 
 inline bool is_set(const timeval& time) { return time.tv_sec != 0 || time.tv_usec != 0; }
 
-// Cut to kSecondsMost either way. The microseconds may be more than a second.
+// Clamped to kSecondsMost either way. The microseconds may be more than a second.
 inline std::int64_t nanos_of(const timeval& time) {
   const auto cut = [](std::int64_t x) { return std::clamp(x, -kSecondsMost, kSecondsMost); };
   return cut(time.tv_sec) * 1'000'000'000 + cut(time.tv_usec) * 1000;
 }
 
-// For microseconds that are none. libevent carries a second at most, and compares what is left: a
-// deadline with microseconds below zero comes with its second, one with a million or more with the
-// next.
+// For microseconds out of range. libevent carries one second at most, and compares the rest: a
+// deadline with microseconds below zero expires with its second, one with a million or more with
+// the next.
 [[gnu::cold, gnu::noinline]] inline std::int64_t odd_deadline_after(std::int64_t now,
                                                                     const timeval& time) {
   std::int64_t seconds =
@@ -45,8 +45,8 @@ inline std::int64_t deadline_after(std::int64_t now, const timeval& time) {
   return now + nanos_of(time);
 }
 
-// What a persistent event keeps of its timeout, never negative: in nanoseconds, or if that is not
-// positive, how much less than kBackwards. Such an event is due in each turn. Zero is none.
+// The stored timeout of a persistent event, never negative: nanoseconds, or if the timeout is not
+// positive, kBackwards plus it. Such an event is due in each turn. Zero means no timeout.
 inline constexpr std::int64_t kBackwards = INT64_MAX;
 inline constexpr std::int64_t kForwardsMost = kBackwards / 2;
 

@@ -1,4 +1,4 @@
-// libevent's header of bufferevents on OpenSSL, as event_api.h has those of events.
+// libevent's header of bufferevents on OpenSSL; see event_api.h.
 #pragma once
 
 #include "compat/libevent/bufferevent_api.h"

@@ -1,5 +1,5 @@
-// Semantics: OpenSSL's manual (BIO_meth_new(3), BIO_should_retry(3)); that an output at its high
-// watermark takes no more: probes.
+// Semantics: OpenSSL's manual (BIO_meth_new(3), BIO_should_retry(3)); probed: an output at its high
+// watermark accepts no more.
 #include "compat/libevent_openssl/bufferevent_bio.h"
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 
 namespace spate::libevent {
 
-// Null when memory runs out. The bufferevent has to stay for as long.
+// Returns null when memory runs out. The bufferevent must outlive the BIO.
 BIO* make_bufferevent_bio(bufferevent* bev);
 
 }  // namespace spate::libevent

@@ -1,7 +1,7 @@
 // The exported functions.
 //
-// Semantics: event2/bufferevent_ssl.h; what is answered for other bufferevents, whose the SSL is
-// after a failure, and which descriptor counts: probes.
+// Semantics: event2/bufferevent_ssl.h; probed: the results for other bufferevents, the owner of the
+// SSL after a failure, and which descriptor counts.
 #include <openssl/bio.h>
 #include <openssl/ssl.h>
 
@@ -18,13 +18,13 @@ TlsState state_of(bufferevent_ssl_state state) {
   return state == BUFFEREVENT_SSL_ACCEPTING ? TlsState::accepting : TlsState::open;
 }
 
-// A write may go on from other memory, and count what it has sent.
+// A repeated write may come from other memory, and may be partial.
 bufferevent* make(const TlsPlan& plan) {
   SSL_set_mode(plan.ssl, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   return spate_bufferevent_tls_new(plan);
 }
 
-// Holds the lock of a bufferevent, and is null if that is of another kind.
+// Holds the lock of a bufferevent; null for one of another kind.
 class Locked {
  public:
   explicit Locked(bufferevent* bev) : bev_(bev), tls_(spate_bufferevent_tls_of(bev)) {
@@ -42,7 +42,7 @@ class Locked {
   TlsConnection* tls_;
 };
 
-// The descriptor that the SSL has already, or -1.
+// Returns the descriptor that the SSL has already, or -1.
 evutil_socket_t fd_of(SSL* ssl) {
   BIO* bio = SSL_get_wbio(ssl);
   return bio != nullptr ? static_cast<evutil_socket_t>(BIO_get_fd(bio, nullptr)) : -1;

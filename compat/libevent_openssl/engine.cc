@@ -1,5 +1,5 @@
-// Semantics: OpenSSL's manual (SSL_get_error(3), SSL_read(3), SSL_write(3)); which errors are kept,
-// in what order, and which ends count as dirty: probes.
+// Semantics: OpenSSL's manual (SSL_get_error(3), SSL_read(3), SSL_write(3)); probed: which errors
+// are kept, their order, and which ends count as errors.
 #include "compat/libevent_openssl/engine.h"
 
 #include <openssl/bio.h>
@@ -13,13 +13,13 @@ namespace {
 
 using Kind = TlsStep::Kind;
 
-// What OpenSSL says first is why; it is kept last, to be handed out first.
+// OpenSSL's first error is the cause; it is stored last, to be returned first.
 void keep_errors(TlsErrors& errors, int code) {
   errors.put(static_cast<unsigned long>(code));
   while (const unsigned long error = ERR_get_error()) errors.put(error);
 }
 
-// The network's end, unlike that of the protocol.
+// True for the end of the transport, unlike that of the protocol.
 bool is_cut_off(int code) { return code == SSL_ERROR_SYSCALL && ERR_peek_error() == 0; }
 
 TlsStep end(TlsConnection& connection, int code) {
@@ -41,6 +41,8 @@ void forget_errors(TlsConnection& connection) {
   ERR_clear_error();
   connection.errors.clear();
 }
+
+bool reset(TlsConnection& connection) { return SSL_clear(connection.ssl) == 1; }
 
 void begin(TlsConnection& connection) {
   if (connection.state == TlsState::accepting) {
@@ -94,6 +96,7 @@ void free_end(TlsConnection& connection) { SSL_free(connection.ssl); }
 }  // namespace
 
 constexpr TlsEngine kOpensslEngine = {
+    .reset = reset,
     .begin = begin,
     .handshake = handshake,
     .renegotiate = renegotiate,

@@ -1,4 +1,4 @@
-// A client of the server of locks, as both tests need one.
+// A client of the lock server, for both tests.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ class Asker final : public spate::StreamHandler {
   }
 
   void say(std::string_view line) { stream_.write(std::string(line) + '\n'); }
-  // All that was answered, a line each.
+  // All responses, one per line.
   const std::string& answers() const { return answers_; }
   bool is_over() const { return is_over_; }
 

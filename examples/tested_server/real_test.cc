@@ -1,4 +1,4 @@
-// The server of locks on real sockets: what it answers. Exits with 0 if all is well.
+// Tests the responses of the lock server on real sockets. Exits with 0 on success.
 #include <cstdio>
 #include <string_view>
 

@@ -1,7 +1,7 @@
-// A server of locks: "lock NAME" is answered by "yours" or "taken", "unlock NAME" by "free". Who
-// says nothing for half a minute, or whose connection ends, holds nothing any more.
+// A lock server. The response to "lock NAME" is "yours" or "taken", to "unlock NAME" "free". A
+// client that is silent for half a minute, or disconnects, loses its locks.
 //
-// Nothing here knows whether it runs in production, in a test or in a World.
+// This code is the same in production, in a test and in a World.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using Locks = std::map<std::string, Holder*, std::less<>>;
 
 inline constexpr std::chrono::seconds kLongestSilence{30};
 
-// Who is connected.
+// A connected client.
 class Holder : public spate::Session {
  public:
   explicit Holder(Locks& locks) : locks_(locks) {}

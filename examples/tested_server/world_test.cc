@@ -1,5 +1,5 @@
-// The server of locks in many Worlds: the machine of a holder loses its power, or its link is cut,
-// and the lock is another's within a minute. Exits with 0 if all is well.
+// Tests the lock server in many Worlds: the holder's machine loses power, or its link is cut, and
+// another client gets the lock within a minute. Exits with 0 on success.
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -13,7 +13,7 @@ namespace sim = spate::sim;
 
 namespace {
 
-// Connects as `host` and says "lock door" at once; has the lock if true.
+// Connects from `host` and sends "lock door". Returns whether it got the lock.
 bool gets_lock(sim::World& world, sim::Host& host, const spate::Address& server,
                std::unique_ptr<Asker>& asker) {
   asker = host.run([&](spate::Loop& loop) { return std::make_unique<Asker>(loop, server); });
@@ -37,15 +37,15 @@ void lose_a_holder(sim::World& world) {
   std::unique_ptr<Asker> holder;
   std::unique_ptr<Asker> next;
   sim::always(gets_lock(world, one, server.address(7000), holder), "the first gets the lock");
-  sim::always(!gets_lock(world, other, server.address(7000), next), "nobody else does");
-  if (world.strikes(0.5, "power is cut")) {
+  sim::always(!gets_lock(world, other, server.address(7000), next), "the other does not");
+  if (world.inject_fault(0.5, "the power is cut")) {
     one.crash();
   } else {
     world.cut(server, one);
   }
   world.run_for(kLongestSilence + 30s);
   sim::always(gets_lock(world, other, server.address(7000), next), "it is free within a minute");
-  sim::sometimes(!one.is_up(), "a holder's machine has lost its power");
+  sim::sometimes(!one.is_up(), "the holder's machine lost power");
 }
 
 }  // namespace

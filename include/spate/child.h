@@ -1,7 +1,7 @@
 // Child: calls back when a child process ends, or, on request, when it is stopped or continued.
 //
 // Works on any loop and thread. Waits for the given process only, so it never takes the status of
-// another child. With pidfds (Linux 5.3) no signal is involved; without, and for stops and
+// another child. With pidfds (Linux 5.3) no signal is involved; without them, and for stops and
 // continues, SIGCHLD is watched while needed. The end is reported once: when that callback is
 // called, the watcher is inactive and the process has been reaped. An active watcher keeps its loop
 // alive.
@@ -16,8 +16,8 @@ struct ChildNode {
   FdNode exit;      // core: the process descriptor, direct.
   ChildNode* next;  // core: the loop's list.
   int pid;
-  int status;  // As waitpid() gives it.
-  bool trace;  // Stops and continues too.
+  int status;  // As returned by waitpid().
+  bool trace;  // Also report stops and continues.
 };
 
 class Child : public Watcher<Child, ChildNode> {
@@ -27,9 +27,9 @@ class Child : public Watcher<Child, ChildNode> {
   Child(Loop& loop, Delegate<Child> callback) : Watcher(loop, callback) {}
   ~Child() { stop(); }
 
-  // `pid`: a child of this process that no other code waits for. Starts or restarts. A child that
-  // has already ended is reported in the next turn. Errors: ECHILD if there is no such child,
-  // EINVAL for pid < 1, EMFILE, ENOMEM.
+  // Starts or restarts the watcher. `pid` is a child of this process that no other code waits for.
+  // A child that has already ended is reported in the next turn. Errors: ECHILD if there is no such
+  // child, EINVAL for pid < 1, EMFILE, ENOMEM.
   std::error_code start(int pid, Report report = Report::exit) {
     stop();
     node_.pid = pid;
@@ -37,15 +37,16 @@ class Child : public Watcher<Child, ChildNode> {
     node_.trace = report == Report::exit_stop_continue;
     return loop_->start(node_);
   }
-  // The child continues to run; when it ends, it is a zombie until it is waited for.
+  // Stops watching. The child continues to run; when it ends, it is a zombie until something waits
+  // for it.
   void stop() {
     if (is_known()) loop_->stop(node_);
   }
 
   int pid() const { return node_.pid; }
-  // In the callback: the status as waitpid() returns it, and the results of the <sys/wait.h>
-  // macros. If other code has taken the status, the events include Events::error, and the status is
-  // -1, which is none of these.
+  // Return the status, as waitpid() does, and the results of the <sys/wait.h> macros. Valid in the
+  // callback. If other code took the status first, the events include Events::error, status() is
+  // -1, and all the predicates are false.
   int status() const { return node_.status; }
   bool exited() const { return node_.status >= 0 && (node_.status & 0x7f) == 0; }
   int exit_code() const { return (node_.status >> 8) & 0xff; }  // if exited()

@@ -1,14 +1,15 @@
 // Delegate: a watcher's callback, in two words. It owns nothing and never allocates.
 //
-// Made from any callable that is trivially copyable and no larger than a pointer:
+// A Delegate is made from any callable that is trivially copyable and no larger than a pointer:
 //   Timer timer{loop, [](Timer& t) { ... }};               a captureless lambda or a function
 //   Timer timer{loop, [this] { on_tick(); }};              a lambda with one captured pointer
 //   Timer timer{loop, bind<&Session::on_tick>(this)};      a method
-// The callable may take (Watcher&, Events), (Watcher&), (Events) or nothing. What it points to must
-// outlive the watcher.
+// The callable may take (Watcher&, Events), (Watcher&), (Events) or nothing. The objects it points
+// to must outlive the watcher.
 //
-// It must not throw, nor may any other callback: that ends the program, in every build, by
-// std::terminate(), after a line on stderr that names the callback.
+// A callback must not throw: an exception prints a line to stderr that names the callback, and ends
+// the program by std::terminate(), in every build. Only the handlers of an http::Server may throw.
+// Threads: any, one at a time for each object.
 #pragma once
 
 #include <cstring>
@@ -63,7 +64,7 @@ class Delegate {
   void* context_ = nullptr;
 };
 
-// A method bound to an object; the size of a pointer.
+// A method bound to an object. Has the size of a pointer.
 template <auto Method, class T>
 struct Bound {
   T* object;
@@ -75,7 +76,7 @@ struct Bound {
   }
 };
 
-// `object` must outlive the watcher that is given the result.
+// Returns a callable for a Delegate. `object` must outlive the watcher that receives it.
 template <auto Method, class T>
 constexpr Bound<Method, T> bind(T* object) {
   return {object};

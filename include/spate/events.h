@@ -1,7 +1,8 @@
-// Events: what happened to a watcher, or what it asks for, as a set of bits.
+// Events: the conditions that a watcher requests and reports, as a set of bits.
 //
-// The values below `custom` are those of libev (ev.h 4.33), so that a libev layer converts by a
-// cast. `urgent` and `peer_closed` are additions.
+// The values below `custom` are libev's (ev.h 4.33), so that a libev layer converts by a cast.
+// `urgent` and `peer_closed` are additions.
+// Threads: any; the values are constants or plain copies.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,7 @@ namespace spate {
 
 enum class Events : std::uint32_t {
   none = 0,
-  read =
-      0x1,  // Reading will not block; also set on error and hang-up, so that read() can tell which.
+  read = 0x1,    // Reading will not block; also set on error and hang-up: read() returns which.
   write = 0x2,   // Writing will not block; also set on error and hang-up.
   urgent = 0x4,  // Out-of-band data (POLLPRI).
   peer_closed =
@@ -51,7 +51,7 @@ constexpr bool any(Events events) { return events != Events::none; }
 // descriptor must agree.
 inline constexpr Events kEdge = static_cast<Events>(0x10);
 
-// What an Io may ask for.
+// The events that an Io may request.
 inline constexpr Events kIoEvents =
     Events::read | Events::write | Events::urgent | Events::peer_closed;
 

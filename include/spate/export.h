@@ -1,5 +1,5 @@
-// Included by every header: checks the language version, and defines SPATE_EXPORT, which marks what
-// the shared library exports. Everything else is hidden.
+// Not for programs. Included by every header: checks the language version, and defines
+// SPATE_EXPORT, which marks what the shared library exports. Everything else is hidden.
 #pragma once
 
 #if !defined(__cplusplus) || __cplusplus <= 202002L

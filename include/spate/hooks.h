@@ -2,6 +2,8 @@
 //
 // Hooks of one kind are called by priority, then in the order they were started. Hooks may start
 // and stop hooks; one that is started in a hook is called from the next turn on.
+//
+// Threads: the loop's thread only.
 #pragma once
 
 #include "spate/watcher.h"
@@ -21,34 +23,35 @@ class HookWatcher : public Watcher<Self, Node> {
   }
 };
 
-// Just before the kernel is updated and the loop waits: the place to start watchers for this wait.
+// Called just before the loop updates the kernel and waits: the place to start watchers for this
+// wait.
 class Prepare : public HookWatcher<Prepare, Hook::prepare> {
  public:
   using HookWatcher::HookWatcher;
 };
 
-// After every wait. Give it a high priority to be called before the events.
+// Called after every wait. Give it a high priority to be called before the events.
 class Check : public HookWatcher<Check, Hook::check> {
  public:
   using HookWatcher::HookWatcher;
 };
 
-// In every turn in which nothing of the same or a higher priority is pending; an active one keeps
-// the loop from blocking. Only the highest priority that has idle watchers is called.
+// Called in every turn in which nothing of the same or a higher priority is pending. An active Idle
+// keeps the loop from blocking. Only the highest priority that has idle watchers is called.
 class Idle : public HookWatcher<Idle, Hook::idle> {
  public:
   using HookWatcher::HookWatcher;
 };
 
-// In the child of a fork, at the start of the first turn after Loop::after_fork(). Does not keep
-// the loop alive.
+// Called in the child of a fork, at the start of the first turn after Loop::after_fork(). Does not
+// keep the loop alive.
 class Fork : public HookWatcher<Fork, Hook::fork> {
  public:
   using HookWatcher::HookWatcher;
 };
 
-// While the loop is being destroyed, when everything but run() still works. Does not keep the loop
-// alive.
+// Called while the loop is being destroyed, when everything except run() still works. Does not keep
+// the loop alive.
 class Cleanup : public HookWatcher<Cleanup, Hook::cleanup> {
  public:
   using HookWatcher::HookWatcher;

@@ -1,9 +1,10 @@
-// KeptMemory: what a thread keeps of memory that was given back, by size, for who wants as much
-// next: frames of coroutines, buffers. For layers and those who write awaitables.
+// KeptMemory: a thread's cache of freed memory blocks, by size, for coroutine frames and buffers.
+// For layers and authors of awaitables.
 //
-// Memory may be given back on another thread than it came from, which keeps it then. At a thread's
-// end what it keeps is freed; from then on it keeps nothing, so that statics may be destroyed
-// later. With the address sanitizer nothing is kept: it sees each use of what is gone.
+// Memory may be freed on another thread than the one that allocated it; the cache of the freeing
+// thread keeps it. The cache is freed when its thread ends and keeps nothing from then on, so that
+// statics may be destroyed later. Under the address sanitizer the cache is disabled, so that each
+// use after free is reported.
 #pragma once
 
 #include <array>
@@ -17,16 +18,17 @@ class KeptMemory {
  public:
   static constexpr std::size_t kStep = 16;
   static constexpr std::size_t kSmallest = 8;
-  static constexpr std::size_t kLargest = kSmallest + 128 * kStep;  // Larger ones are not kept.
-  static constexpr std::size_t kMost = 256 * 1024;                  // Of all sizes, in bytes.
+  static constexpr std::size_t kLargest = kSmallest + 128 * kStep;  // Larger blocks are not kept.
+  static constexpr std::size_t kMost = 256 * 1024;                  // Bytes, over all sizes.
 
-  // As much is to be allocated, so that it serves all who find it. The heap gives these sizes
-  // without loss: its blocks are multiples of 16, less 8 of its own.
+  // Returns how many bytes to allocate for `bytes`, so that the block fits every request of its
+  // list. These sizes waste nothing in the heap, whose blocks are multiples of 16 less an 8-byte
+  // header.
   static constexpr std::size_t room_for(std::size_t bytes) {
     return bytes > kLargest ? bytes : list_of(bytes) * kStep + kSmallest;
   }
 
-  // nullptr if none of that size is kept.
+  // Returns a kept block for `bytes`, or nullptr.
   void* find(std::size_t bytes) noexcept {
     if (bytes > kLargest) return nullptr;
     Block*& first = lists_[list_of(bytes)];
@@ -36,7 +38,8 @@ class KeptMemory {
     room_ += room_for(bytes);
     return found;
   }
-  // `memory` has room_for(bytes). False if that is too much.
+  // Keeps `memory`, which must have room_for(bytes) bytes. False if the block or the cache would be
+  // too large; the caller then frees it.
   bool keep(void* memory, std::size_t bytes) noexcept {
     if (bytes > kLargest || room_ < room_for(bytes)) return false;
     auto* const block = static_cast<Block*>(memory);
@@ -47,9 +50,9 @@ class KeptMemory {
     return true;
   }
 
-  // Before, nothing is kept.
+  // Enables the cache. Nothing is kept before.
   void open() noexcept { room_ = kMost; }
-  // Frees what is kept; from then on nothing is.
+  // Frees all kept blocks. Nothing is kept afterwards.
   SPATE_EXPORT void close() noexcept;
 
  private:
@@ -65,13 +68,14 @@ class KeptMemory {
   std::size_t room_ = 0;
 };
 
-// The calling thread's.
+// The calling thread's cache.
 SPATE_EXPORT extern constinit thread_local KeptMemory kept_memory;
 
-// Frees what is not to be kept; the first of a thread opens its KeptMemory.
+// Frees a block that is not kept. A thread's first call opens its KeptMemory.
 SPATE_EXPORT void free_memory(void* memory) noexcept;
 
-// `bytes` are as many as were asked for. nullptr is not allowed.
+// Keeps or frees `memory`. `bytes` is the size that was requested, not room_for(bytes). nullptr is
+// not allowed.
 inline void give_memory(void* memory, std::size_t bytes) noexcept {
   if (!kept_memory.keep(memory, bytes)) free_memory(memory);
 }

@@ -1,7 +1,8 @@
-// Room in each node, between `context` and `callback`, for a layer whose structs have more there.
+// kNodeRoom: the bytes in each node between `context` and `callback`. For layers whose structs have
+// more fields there.
 //
-// There is none. The drop-in libev in source form (tools/amalgamate.py) has a file of its own in
-// place of this one, by the size of the program's EV_COMMON.
+// It is zero here. The drop-in libev in source form (tools/amalgamate.py) replaces this file by one
+// that follows the program's EV_COMMON.
 #pragma once
 
 #include <cstddef>

@@ -1,16 +1,16 @@
 // offload(): runs blocking work on a thread pool, and passes the result back to the loop.
 //
-// Ownership: the Offloading that is returned is the job's handle; destroying it cancels `done`. A
-// job that has not begun is then removed and destroyed; one that has begun runs to its end.
-// Destroying the loop first does the same. Until `done` is called, a job with an Offloading keeps
-// its loop alive.
+// Ownership: the returned Offloading is the job's handle; destroying it cancels `done`. A job that
+// has not begun is then removed and destroyed; one that has begun runs to its end. Destroying the
+// loop has the same effect. Until `done` is called, a job with an Offloading keeps its loop alive.
 // Threads: offload() and the Offloading on the loop's thread only. `work` is called and destroyed
 // on a thread of the pool, with all signals blocked; `done` is called and destroyed on the loop's
 // thread.
 // Callbacks: `done` is called once, from the loop and never from inside offload(). Inside it
-// everything is allowed, destroying the Offloading included. In `work`, what any thread may do.
+// everything is allowed, destroying the Offloading included. `work` may do what any other thread
+// may do.
 //
-// Jobs begin in the order in which they were given to the pool, and may end in any order. After a
+// Jobs begin in the order in which they were passed to the pool, and may end in any order. After a
 // fork the jobs are the parent's: in the child `done` is not called, and from the first turn after
 // Loop::after_fork() they keep no loop alive. The pool makes new threads there.
 #pragma once
@@ -45,7 +45,7 @@ class [[nodiscard]] Offloading {
   Offloading() = default;
   explicit Offloading(OffloadJob* job) : job_(job) {}
 
-  // `done` is not called.
+  // Prevents the call of `done`.
   void cancel() { job_.reset(); }
 
  private:
@@ -53,27 +53,27 @@ class [[nodiscard]] Offloading {
 };
 
 struct ThreadPoolOptions {
-  unsigned max_threads = 4;           // At least one; made when needed.
+  unsigned max_threads = 4;           // At least 1; threads are started when needed.
   std::size_t max_queued = SIZE_MAX;  // Jobs that may wait for a thread.
-  std::string name = "spate-pool";    // Threads are called name/0, name/1, ...; cut to what the
-                                      // system takes.
+  std::string name = "spate-pool";    // Threads are named name/0, name/1, ..., truncated to the
+                                      // system's limit.
 };
 
-// Threads for the work of any number of loops. Thread-safe, except for the destructor.
+// A pool of threads for the work of any number of loops. Thread-safe, except for the destructor.
 class SPATE_EXPORT ThreadPool {
  public:
-  // The process's own, with default options. Made at the first call, and never destroyed: a process
-  // that ends does not wait for its jobs.
+  // Returns the process-wide pool, which has default options. It is made at the first call and
+  // never destroyed: a process that exits does not wait for its jobs.
   static ThreadPool& shared();
 
   explicit ThreadPool(const ThreadPoolOptions& options = {});
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
-  // Waits for all jobs that were not cancelled. Not from inside a job, which would wait for itself
-  // (asserted in every build).
+  // Waits for all jobs that were not cancelled. Must not be called inside a job, which would wait
+  // for itself (asserted in every build).
   ~ThreadPool();
 
-  // Running threads, and jobs that have not begun.
+  // Return the number of running threads, and of jobs that have not begun.
   unsigned threads() const;
   std::size_t queued() const;
 
@@ -89,7 +89,7 @@ class SPATE_EXPORT ThreadPool {
 };
 
 // Calls `work()` on a thread of the pool, then `done(result)` on the loop, or `done()` if `work`
-// returns void. Errors, with which nothing is called: Error::queue_full when `max_queued` jobs
+// returns void. On an error nothing is called. Errors: Error::queue_full when `max_queued` jobs
 // wait; EAGAIN when the pool cannot start its first thread; Error::loop_forked; ENOMEM.
 template <class Work, class Done>
   requires std::invocable<Work&>

@@ -1,10 +1,12 @@
 // Periodic: calls back at times of the wall clock: once, at multiples of an interval, or at times
 // that a function returns.
 //
-// Never before the wall clock shows the time. When the clock is set forward past several times, the
-// callback is called once; when it is set back, the same times come again. The loop notices a jump
-// at once, also while it sleeps. Use reschedule_with() for "every day at three": days differ in
-// length with daylight saving time.
+// It is never called before the wall clock shows the time. When the clock is set forward past
+// several times, the callback is called once. When the clock is set back, it is called again at the
+// same times. The loop notices a jump at once, also while it sleeps. Use reschedule_with() for
+// "every day at three": days differ in length with daylight saving time.
+//
+// Threads: the loop's thread only.
 #pragma once
 
 #include "spate/watcher.h"
@@ -15,12 +17,12 @@ struct PeriodicNode {
   using Reschedule = WallTime (*)(void* context, WallTime now);
 
   Node head;
-  TimerNode timer;  // core: direct; runs on the monotonic clock and is set anew whenever the wall
+  TimerNode timer;  // core: direct; runs on the monotonic clock and is restarted whenever the wall
                     // clock jumps.
   std::int64_t at;  // core: the next time, wall-clock nanoseconds since the epoch.
-  std::int64_t offset;    // Once: the time. With an interval: the phase.
+  std::int64_t offset;    // For start_at(): the time. With an interval: the phase.
   std::int64_t interval;  // Nanoseconds; 0 is once.
-  Reschedule reschedule;  // If set, decides alone.
+  Reschedule reschedule;  // If set, it alone decides the times.
   void* reschedule_context;
 };
 
@@ -29,28 +31,28 @@ class Periodic : public Watcher<Periodic, PeriodicNode> {
   Periodic(Loop& loop, Delegate<Periodic> callback) : Watcher(loop, callback) {}
   ~Periodic() { stop(); }
 
-  // Once, when the wall clock shows `at` or later. Starts or restarts, as do the next two. False
-  // when memory runs out.
+  // Calls back once, when the wall clock shows `at` or later. Like the next two, starts or restarts
+  // the watcher and returns false when memory runs out.
   bool start_at(WallTime at) {
     return start_with(at.time_since_epoch().count(), 0, nullptr, nullptr);
   }
-  // When (time - offset) is a multiple of `interval`, which must be positive.
+  // Calls back when (time - offset) is a multiple of `interval`, which must be positive.
   bool start_every(Nanos interval, Nanos offset = Nanos{0}) {
-    SPATE_ASSERT(interval > Nanos{0}, "an interval is longer than nothing");
+    SPATE_ASSERT(interval > Nanos{0}, "the interval must be positive");
     return start_with(offset.count(), interval.count(), nullptr, nullptr);
   }
-  // `next(context, now)` returns the next time, later than `now`; an earlier one is due at once and
-  // the last. It is called at the start, at each expiry, and after a clock jump; it must not start,
-  // stop or destroy watchers.
+  // Calls back at the times that `next(context, now)` returns. They should be later than `now`; an
+  // earlier one is due at once and is the last. `next` is called at the start, at each expiry, and
+  // after a clock jump. It must not start, stop or destroy watchers.
   bool reschedule_with(PeriodicNode::Reschedule next, void* context = nullptr) {
-    SPATE_ASSERT(next != nullptr, "there is no function to ask for the next time");
+    SPATE_ASSERT(next != nullptr, "`next` must not be null");
     return start_with(0, 0, next, context);
   }
   void stop() {
     if (is_known()) loop_->stop(node_);
   }
 
-  // The next time; meaningful while active.
+  // Returns the next time; meaningful while active.
   WallTime at() const { return WallTime{Nanos{node_.at}}; }
 
  private:

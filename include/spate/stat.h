@@ -1,12 +1,14 @@
 // Stat: calls back when a path, or the file it names, changes: existence, contents, size, owner,
 // mode, times.
 //
-// The path need not exist. On local file systems inotify is used, without polling; elsewhere, and
+// The path need not exist. On local file systems inotify is used, without polling. Elsewhere, and
 // when inotify's limits are reached, the path is checked every interval(). Changes that are faster
-// than that, or within one tick of the file system's clock, may be merged. inotify does not see a
-// parent directory further up being renamed, nor a link there being changed. A symbolic link at the
+// than that, or within one tick of the file system's clock, may be merged. inotify does not see the
+// renaming of a parent directory further up, nor a change to a link there. A symbolic link at the
 // end of the path is watched itself, or, by option, its target. An active watcher keeps its loop
 // alive.
+//
+// Threads: the loop's thread only.
 #pragma once
 
 #include <string>
@@ -16,8 +18,8 @@
 
 namespace spate {
 
-// The result of lstat() or stat(), in portable types. All zero, links included, if the path does
-// not exist.
+// The result of lstat() or stat(), in portable types. If the path does not exist, everything is
+// zero, including `links`.
 struct FileStatus {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -27,10 +29,12 @@ struct FileStatus {
   std::uint32_t mode = 0;
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
+  std::uint32_t : 32;  // Padding, so that 32-bit machines have this layout, too.
   WallTime accessed{};
   WallTime modified{};
   WallTime changed{};
 
+  // Returns whether there is a file: one without a link is as good as none.
   bool exists() const { return links != 0; }
   bool operator==(const FileStatus&) const = default;
 };
@@ -42,23 +46,23 @@ struct StatNode {
   std::int64_t interval;  // Nanoseconds.
   int watch;              // core: the inotify watch, or -1.
   bool follow_links;
-  const char* path;  // Not to change while active.
+  const char* path;  // Must not change while active.
   FileStatus current;
   FileStatus previous;
 };
 
 struct StatOptions {
-  // For polling, where inotify cannot be used. Zero: Stat::kDefaultInterval; at least
+  // Interval for polling, where inotify cannot be used. Zero: Stat::kDefaultInterval; at least
   // Stat::kMinInterval.
   Nanos interval{0};
-  // Watch the target of a symbolic link at the end of the path. Such a path is also polled, as
-  // inotify does not report that the link has changed.
+  // Watches the target of a symbolic link at the end of the path. Such a path is also polled,
+  // because inotify does not report a change of the link.
   bool follow_links = false;
 };
 
 class Stat : public Watcher<Stat, StatNode> {
  public:
-  // libev's default, an odd value so that watchers do not synchronize.
+  // libev's default. An odd value, so that watchers do not synchronize.
   static constexpr Nanos kDefaultInterval{5'007'489'100};
   static constexpr Nanos kMinInterval{107'489'100};
 
@@ -69,7 +73,8 @@ class Stat : public Watcher<Stat, StatNode> {
   // an empty path or one with a NUL byte, ENAMETOOLONG, ENOMEM, Error::loop_forked.
   std::error_code start(std::string_view path, const StatOptions& options = {}) {
     stop();
-    if (path.find('\0') != path.npos) path = {};  // The kernel's ends there.
+    // The kernel would stop at the NUL and check another path.
+    if (path.find('\0') != path.npos) path = {};
     path_ = path;
     node_.path = path_.c_str();
     node_.follow_links = options.follow_links;
@@ -83,10 +88,10 @@ class Stat : public Watcher<Stat, StatNode> {
 
   const std::string& path() const { return path_; }
   Nanos interval() const { return Nanos{node_.interval}; }
-  // In the callback: the new status and the one before. Unchanged until the next check.
+  // Return the new status and the one before it. They change only with the next check.
   const FileStatus& current() const { return node_.current; }
   const FileStatus& previous() const { return node_.previous; }
-  // Checks now, without calling back.
+  // Checks the path now, without calling back.
   void refresh() { loop_->refresh(node_); }
 
  private:

@@ -1,8 +1,9 @@
 // Time in spate: whole nanoseconds, in std::chrono's types.
 //
-// There are two clocks. Loop::now() and Timer use the monotonic clock, which never jumps; its
-// origin means nothing. Periodic uses the wall clock (UTC), which may be set. Both come from a
-// Clock, which tests can replace.
+// There are two clocks. Loop::now() and Timer use the monotonic clock, which never jumps and has no
+// meaningful origin. Periodic uses the wall clock (UTC), which may be set. Both come from a Clock,
+// which tests can replace.
+// Threads: any, one at a time for each object.
 #pragma once
 
 #include <chrono>
@@ -15,11 +16,11 @@ namespace spate {
 using Nanos = std::chrono::nanoseconds;
 using WallTime = std::chrono::sys_time<Nanos>;
 
-// For ever: about 146 years, so that adding it to a clock reading cannot overflow.
+// About 146 years, so that adding it to a clock reading cannot overflow.
 inline constexpr Nanos kForever{INT64_MAX / 2};
 
-// `now` + `delay`, for any duration: negative counts as zero; bounded by kForever. All durations of
-// callers are converted here.
+// Returns `now` + `delay` for any duration. A negative delay counts as zero; a longer one than
+// kForever counts as kForever. All durations of callers are converted here.
 constexpr Nanos deadline_after(Nanos now, Nanos delay) {
   const auto span = static_cast<std::uint64_t>(delay.count());
   if (span <= static_cast<std::uint64_t>(kForever.count())) [[likely]]
@@ -36,7 +37,7 @@ class SPATE_EXPORT Clock {
   virtual WallTime wall() = 0;    // May jump either way.
 };
 
-// The system's clocks (CLOCK_MONOTONIC and CLOCK_REALTIME). Any thread.
+// Returns the system's clocks (CLOCK_MONOTONIC and CLOCK_REALTIME). Any thread.
 SPATE_EXPORT Clock& system_clock();
 
 }  // namespace spate

@@ -1,13 +1,13 @@
-// Watcher: what all watchers have in common.
+// Watcher: the interface that all watchers share.
 //
 // A watcher belongs to its owner and is used by one Loop. start() activates it, stop() and the
 // destructor deactivate it. While it is active the loop points to it, so it can be neither copied
 // nor moved.
 //
 // Lifetime: a watcher may be stopped or destroyed anywhere on the loop's thread, inside any
-// callback, its own included; after that its callback is not called, even if an event was queued.
-// A loop that is destroyed first stops all its watchers, so either order is fine.
-// Threads: the loop's thread only, Async::send() excepted.
+// callback, also its own; after that its callback is not called, even if an event was queued. A
+// loop that is destroyed first stops all its watchers, so either order is fine.
+// Threads: the loop's thread only, except Async::send().
 // Inside a callback: everything is allowed, except destroying the loop that is running it.
 #pragma once
 
@@ -25,17 +25,17 @@ class Watcher {
 
   Loop& loop() const { return *loop_; }
 
-  // Started and not stopped. A one-shot timer is inactive when its callback is called.
+  // True if started and not stopped. A one-shot timer is inactive when its callback is called.
   bool is_active() const { return head().active != 0; }
-  // An event is queued and the callback not called yet.
+  // True if an event is queued and the callback was not called yet.
   bool is_pending() const { return head().pending != 0; }
 
-  // -2 ... +2, initially 0. Within one turn, pending events are called highest first; a low
+  // Returns -2 ... +2, initially 0. Within one turn, pending events are called highest first; a low
   // priority never starves.
   int priority() const { return head().priority; }
-  // Clamped to the range. Not while pending.
+  // Sets the priority, clamped to the range. Not while pending.
   void set_priority(int priority) {
-    SPATE_ASSERT(!is_pending(), "clear_pending() first: what is queued stands in another line");
+    SPATE_ASSERT(!is_pending(), "clear_pending() first: the event is queued at the old priority");
     head().priority = priority < kPriorityMin   ? kPriorityMin
                       : priority > kPriorityMax ? kPriorityMax
                                                 : priority;
@@ -47,21 +47,23 @@ class Watcher {
   }
 
   // Queues a call as if `events` had happened; the watcher need not be active. If fed again before
-  // the call, it is called once with both sets. False, and nothing queued, when memory runs out.
+  // the call, it is called once with both sets. Returns false, with nothing queued, when memory
+  // runs out.
   bool feed(Events events = Events::custom) { return loop_->feed(head(), events); }
-  // Drops what is queued, and returns it.
+  // Drops the queued events, and returns them.
   Events clear_pending() { return is_pending() ? loop_->clear_pending(head()) : Events::none; }
   // Calls the callback now. It may destroy the watcher.
   void invoke(Events events = Events::custom) { head().callback(head().context, head(), events); }
 
-  // The watcher of a node.
+  // Returns the watcher of a node.
   static Self& from(Node& node) { return static_cast<Self&>(*reinterpret_cast<Watcher*>(&node)); }
 
  protected:
   Watcher(Loop& loop, Delegate<Self> callback) : node_{}, loop_(&loop) { set_callback(callback); }
-  ~Watcher() = default;  // The derived class stops: it knows its table.
+  ~Watcher() = default;  // The derived class stops: only it has the type of the node.
 
-  // The loop points here. False after the loop is destroyed, when it must not be touched.
+  // True if the loop points to this watcher. False after the loop was destroyed; loop_ must not be
+  // touched then.
   bool is_known() const { return is_active() || is_pending(); }
 
   Node& head() {

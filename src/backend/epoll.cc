@@ -30,7 +30,7 @@ constexpr Events from_epoll(std::uint32_t mask) {
   return events;
 }
 
-// Looked up is what nearly all events are, and all that can be asked for.
+// A lookup table covers nearly all events that occur, and all that can be requested.
 constexpr std::uint32_t kPlainMasks = 8;
 static_assert((EPOLLIN | EPOLLPRI | EPOLLOUT) < kPlainMasks);
 
@@ -45,13 +45,15 @@ struct Tables {
 };
 constexpr Tables kTables;
 
-// What the kernel keeps of a descriptor, and what comes back with its events.
+// Returns the kernel's entry for a descriptor; its data is returned with each event.
 epoll_event entry_of(int fd, Events events, std::uint32_t generation) {
   const std::uint64_t cookie = std::uint64_t{generation} << 32 | static_cast<std::uint32_t>(fd);
   return {.events = kTables.masks[static_cast<std::uint32_t>(events)], .data = {.u64 = cookie}};
 }
 int fd_of(const epoll_event& entry) { return static_cast<int>(entry.data.u64 & 0xffffffffu); }
 
+// Rounds up to milliseconds. If it rounded down, the loop would spin in the last millisecond before
+// a deadline, because its waits would have the timeout 0.
 int rounded_up(Nanos timeout) {
   const std::int64_t ms = (timeout.count() + 999'999) / 1'000'000;
   return ms > INT32_MAX ? INT32_MAX : static_cast<int>(ms);
@@ -69,10 +71,10 @@ Result<int> Epoll::poll_fd() {
 long Epoll::modify(int fd, Events before, Events after, std::uint32_t generation) {
   epoll_event entry = entry_of(fd, after, generation);
   if (!any(after)) {
-    control(EPOLL_CTL_DEL, fd, entry);  // Closing the file has done it already, often enough.
+    control(EPOLL_CTL_DEL, fd, entry);  // Fails if the file was closed already, which removed it.
     return 0;
   }
-  // The same file is refused, which costs less than changing it to what it is.
+  // Adding the same file again fails, which is cheaper than changing it to the same events.
   const bool is_new = before == after && !any(after & kEdge);
   const int operation = any(before) && !is_new ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
   const long result = control(operation, fd, entry);
@@ -143,26 +145,26 @@ long Epoll::wait_for(Nanos timeout, std::size_t room) {
   if (precise_) {
     const long count = sys::epoll_wait_precise(epoll_.get(), buffer_.begin(), capacity, timeout);
     if (count != -ENOSYS && count != -EPERM) return count;
-    precise_ = false;  // An older kernel, or a sandbox that has not heard of the call.
+    precise_ = false;  // An older kernel, or a sandbox that predates the call.
   }
   return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, rounded_up(timeout));
 }
 
-// The number was closed and reopened, or is in the set through a duplicate: it is the other case
-// after all. Only changing is told of the one, and only adding of the other.
+// The number was closed and reopened, or is in the set through a duplicate, so the other operation
+// applies. Only MOD reports a missing entry, and only ADD reports an existing one.
 [[gnu::noinline]] long Epoll::correct(long result, epoll_event& entry) {
   if (result == -ENOENT) return control(EPOLL_CTL_ADD, fd_of(entry), entry);
   if (result == -EEXIST) return control(EPOLL_CTL_MOD, fd_of(entry), entry);
   return result;
 }
 
-// How many are ready when a wait has failed; an interrupted one has not.
+// Handles a failed wait. After an interruption, checks again without waiting.
 [[gnu::noinline]] long Epoll::look_after(long error, std::size_t room) {
   const long count = error == -EINTR ? wait_for(Nanos{0}, room) : error;
   return count == -EINTR ? 0 : count;
 }
 
-// Without memory for them there are more of smaller ones.
+// When memory runs out, the batches stay smaller.
 [[gnu::noinline]] void Epoll::make_larger_batches() {
   if (buffer_.size() < kMaxBatch) buffer_.grow_with_zeros(buffer_.size() * 2);
 }

@@ -1,4 +1,4 @@
-// epoll, level-triggered. Deadlines to the nanosecond with epoll_pwait2, where the kernel has it.
+// epoll, level-triggered. Timeouts have nanoseconds with epoll_pwait2, if the kernel has it.
 #pragma once
 
 #include "backend/backend.h"
@@ -11,11 +11,11 @@ class Epoll : public Backend {
   std::string_view name() const override { return "epoll"; }
   bool knows_edges() const override { return true; }
 
-  // Not the set itself, which may have to be thrown away, but one around it.
+  // Returns an outer epoll set around the inner one, which start_over() may replace.
   Result<int> poll_fd() override;
 
   long modify(int fd, Events before, Events after, std::uint32_t generation) override;
-  void closing(int, Events) override {}  // The kernel forgets a closed file by itself.
+  void closing(int, Events) override {}  // The kernel removes a closed file from its sets.
   long wait(Nanos timeout, ReadyList& ready) override;
   std::error_code reopen() override;
   std::error_code start_over() override;
@@ -25,8 +25,7 @@ class Epoll : public Backend {
 
  private:
   static constexpr std::size_t kFirstBatch = 256;
-  static constexpr std::size_t kMaxBatch =
-      512;  // More at a time would cost memory and win nothing.
+  static constexpr std::size_t kMaxBatch = 512;  // Larger batches cost memory without a gain.
 
   std::error_code surround();
   std::error_code put_into(const sys::Descriptor& around);
@@ -38,7 +37,7 @@ class Epoll : public Backend {
   void make_larger_batches();
 
   sys::Descriptor epoll_;
-  sys::Descriptor around_;  // For an outer loop to wait on; made when it is asked for.
+  sys::Descriptor around_;  // For an outer loop to wait on; made on request.
   Array<epoll_event> buffer_;
   bool precise_ = true;
 };

@@ -1,6 +1,6 @@
-// io_uring: an epoll backend that sleeps in a ring. Descriptors are watched by epoll's set, and the
-// set by a poll of the ring's. A poll for each descriptor would hold a file open that the program
-// has closed, so that its peer does not learn of it.
+// io_uring: an epoll backend that sleeps in a ring. Descriptors are watched by an epoll set, and
+// the set by a poll request of the ring. A poll request per descriptor would keep a file open after
+// the program has closed it, so that its peer would not notice.
 #include <algorithm>
 #include <cerrno>
 #include <new>
@@ -17,7 +17,7 @@ class IoUring final : public Epoll {
  public:
   std::string_view name() const override { return "io_uring"; }
 
-  // Without a sleep, or when the ring is lost, the set alone is asked.
+  // Without sleeping, or when the ring is lost, only the set is used.
   long wait(Nanos timeout, ReadyList& ready) override {
     if (timeout <= Nanos{0} || !ring_.is_open()) return Epoll::wait(timeout, ready);
     const long result = watch_set() ? sleep(timeout) : -EAGAIN;
@@ -26,7 +26,7 @@ class IoUring final : public Epoll {
     return has_slept && is_watched_ ? 0 : Epoll::wait(Nanos{0}, ready);
   }
 
-  // Only the first ring has to be had; after a fork the new process may be forbidden to have one.
+  // Only the first ring is required; after a fork the new process may be forbidden to have one.
   std::error_code reopen() override {
     ring_.close();
     if (const std::error_code error = Epoll::reopen()) return error;
@@ -36,7 +36,7 @@ class IoUring final : public Epoll {
     return {};
   }
 
-  // The old set is watched no longer, and the new one not yet.
+  // The old set is not watched any more, and the new one not yet.
   std::error_code start_over() override {
     const std::error_code error = Epoll::start_over();
     if (!error && ring_.is_open()) open_ring();
@@ -46,7 +46,8 @@ class IoUring final : public Epoll {
  private:
   static constexpr unsigned kEntries = 1;
   static constexpr unsigned kCompletions = 2;
-  static constexpr Nanos kDoze{1'000'000};  // Before a kernel that is short is asked again.
+  static constexpr Nanos kDoze{1'000'000};  // The pause before a retry when the kernel is short of
+                                            // resources.
 
   std::error_code open_ring() {
     is_watched_ = false;
@@ -54,7 +55,7 @@ class IoUring final : public Epoll {
     return ring_.open(kEntries, kCompletions);
   }
 
-  // Once: what is then left in the set is found by the next poll.
+  // One-shot: events that stay in the set are found by the next poll request.
   bool watch_set() {
     if (is_watched_) return true;
     io_uring_sqe* const entry = ring_.entry();
@@ -66,13 +67,13 @@ class IoUring final : public Epoll {
   long sleep(Nanos timeout) {
     ++calls_.wait;
     long result = ring_.wait(timeout);
-    // A poll that is refused is an error of the wait.
+    // A refused poll request is an error of the wait.
     ring_.for_each_completion([&](const io_uring_cqe& completion) {
       is_watched_ = false;
       if (completion.res < 0) result = completion.res;
     });
-    // The loop is run by another thread now, or a sandbox has closed around it, or the kernel has
-    // lost a completion. Where there is no other ring to be had, the set does alone.
+    // Another thread runs the loop now, or a sandbox was set up, or the kernel has lost a
+    // completion. If no other ring can be opened, only the set is used.
     if (is_fatal(result)) open_ring();
     return result;
   }

@@ -1,4 +1,4 @@
-// poll: one array of all descriptors, handed to the kernel at each wait.
+// poll: one array of all descriptors, which is passed to the kernel at each wait.
 #include <cerrno>
 #include <new>
 
@@ -101,8 +101,8 @@ class Poll final : public Backend {
   }
 
   Array<pollfd> fds_;
-  Array<std::uint32_t> generations_;  // Of fds_, entry by entry.
-  Array<std::uint32_t> place_;        // By descriptor: 1 + its index in fds_; 0 for none.
+  Array<std::uint32_t> generations_;  // Parallel to fds_.
+  Array<std::uint32_t> place_;        // By descriptor: 1 + its index in fds_; 0 if none.
 };
 
 }  // namespace

@@ -17,10 +17,10 @@ constexpr Entry kEntries[] = {
     {"poll", make_poll},
     {"select", make_select},
 };
-// Not taken unasked; and where it is forbidden, one of the others is.
+// Used only on request; where it is forbidden, another one is used.
 constexpr Entry kRing = {"io_uring", make_io_uring};
 
-// When it fails, `reason` says why.
+// On failure, `reason` is set.
 std::error_code open(const Entry& entry, OpenedBackend& opened) {
   opened.backend = entry.make();
   const std::error_code error =

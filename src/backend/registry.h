@@ -1,4 +1,4 @@
-// The backends there are, by name. A new one adds a line here and one in registry.cc.
+// The list of backends, by name. A new one adds a line here and one in registry.cc.
 #pragma once
 
 #include <memory>
@@ -17,14 +17,14 @@ std::unique_ptr<Backend> make_io_uring();
 
 struct OpenedBackend {
   std::unique_ptr<Backend> backend;
-  std::string reason;  // Why not an earlier one of the list; empty for the first.
+  std::string reason;  // Why a preferred one was not used; empty for the first.
 };
 
-// Best first: the order in which "auto" tries them, but for io_uring, which it never takes.
+// Returns the names in the order in which "auto" tries them, and io_uring, which it never uses.
 std::vector<std::string_view> backend_names();
 
-// By name, or "auto". Errors: Error::unknown_backend; for a name, what opening it reports. Where
-// io_uring cannot be had, which many sandboxes forbid, it is as if "auto" had been asked for.
+// Opens a backend by name, or "auto". Errors: Error::unknown_backend; for a name, the error of
+// opening it. If io_uring is forbidden, as in many sandboxes, "auto" is used.
 Result<OpenedBackend> open_backend(std::string_view name);
 
 }  // namespace spate

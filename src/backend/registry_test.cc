@@ -6,31 +6,32 @@
 
 #include "base/fault.h"
 #include "spate/error.h"
+#include "tests/support/missing.h"
 
 namespace spate {
 namespace {
 
-TEST(Registry, OpensEachBackendByTheNameThatItGives) {
+TEST(Registry, OpensEachBackendByItsReportedName) {
   const std::vector<std::string_view> names = backend_names();
   EXPECT_FALSE(names.empty());
   for (const std::string_view name : names) {
     const auto opened = open_backend(name);
     ASSERT_TRUE(opened) << name;
     if (name == "io_uring" && opened->backend->name() != name)
-      GTEST_SKIP() << "a sandbox: " << opened->reason;
+      GTEST_SKIP() << testing::no_ring(opened->reason);
     EXPECT_EQ(opened->backend->name(), name);
     EXPECT_EQ(opened->reason, "");
   }
 }
 
-TEST(Registry, TakesTheFirstOfItsListForAuto) {
+TEST(Registry, SelectsTheFirstListedBackendForAuto) {
   const auto opened = open_backend("auto");
   ASSERT_TRUE(opened);
   EXPECT_EQ(opened->backend->name(), backend_names().front());
   EXPECT_EQ(opened->reason, "");
 }
 
-TEST(Registry, KnowsNoOtherNames) {
+TEST(Registry, RefusesUnknownNames) {
   for (const std::string_view name : {"", "epol", "epoll ", "EPOLL", "kqueue"}) {
     const auto opened = open_backend(name);
     ASSERT_FALSE(opened) << name;
@@ -38,7 +39,7 @@ TEST(Registry, KnowsNoOtherNames) {
   }
 }
 
-TEST(Registry, FallsBackFromEpollForAutoAndSaysWhy) {
+TEST(Registry, FallsBackFromEpollForAutoAndReportsTheReason) {
   FaultPlan plan;
   plan.fail_nth(SystemCall::epoll_create, 1, ENOSYS, 100);
   const FaultScope scope(plan);
@@ -48,7 +49,7 @@ TEST(Registry, FallsBackFromEpollForAutoAndSaysWhy) {
   EXPECT_NE(opened->reason.find("epoll: "), std::string::npos) << opened->reason;
 }
 
-TEST(Registry, ReportsWhatOpeningANamedBackendSays) {
+TEST(Registry, ReportsTheErrorOfOpeningANamedBackend) {
   FaultPlan plan;
   plan.fail_nth(SystemCall::epoll_create, 1, EMFILE);
   const FaultScope scope(plan);

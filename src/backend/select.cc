@@ -14,10 +14,11 @@ class Select final : public Backend {
  public:
   std::string_view name() const override { return "select"; }
 
-  // Events::peer_closed cannot be asked of select: it is given with read, which a half-closed peer
-  // makes ready too.
+  // select cannot report Events::peer_closed by itself: it is reported with read, since a
+  // half-closed peer makes the descriptor readable.
   long modify(int fd, Events, Events after, std::uint32_t generation) override {
     if (fd >= FD_SETSIZE) return any(after) ? kOutOfRange : 0;
+    // One closed descriptor would make select() fail for all of them.
     if (any(after) && !sys::is_open(fd)) return -EBADF;
     wanted_[fd] = after;
     generations_[fd] = generation;
@@ -32,10 +33,7 @@ class Select final : public Backend {
     if (count == -EINTR) count = wait_for(Nanos{0});
     if (count == -EBADF) return report_closed(ready, max);
     if (count < 0) return count == -EINTR ? 0 : count;
-    for (int fd = 0; count > 0 && fd < end_ && ready.size() < max; ++fd) {
-      const Events events = events_of(fd);
-      if (any(events)) ready.push_reserved({fd, generations_[fd], events, 0});
-    }
+    if (count > 0) report_ready(ready, max);
     return 0;
   }
 
@@ -63,6 +61,17 @@ class Select final : public Backend {
     }
   }
 
+  // Begins with another descriptor each time. A limit that many share, and that the first ones use
+  // up, then reaches all of them.
+  void report_ready(ReadyList& ready, std::size_t max) {
+    first_ = first_ + 1 < end_ ? first_ + 1 : 0;
+    for (int i = 0; i < end_ && ready.size() < max; ++i) {
+      const int fd = first_ + i < end_ ? first_ + i : first_ + i - end_;
+      const Events events = events_of(fd);
+      if (any(events)) ready.push_reserved({fd, generations_[fd], events, 0});
+    }
+  }
+
   Events events_of(int fd) const {
     Events events = Events::none;
     if (FD_ISSET(fd, &read_)) events |= wanted_[fd] & (Events::read | beyond_readable(fd));
@@ -71,7 +80,8 @@ class Select final : public Backend {
     return events;
   }
 
-  // "Readable" may be a hang-up or a half-close as well. One poll tells, for the few that ask.
+  // "Readable" may also mean a hang-up or a half-close. For the few descriptors that want these
+  // events, poll() distinguishes them.
   Events beyond_readable(int fd) const {
     if (!any(wanted_[fd] & (Events::write | Events::peer_closed))) return Events::none;
     pollfd entry{.fd = fd, .events = POLLRDHUP, .revents = 0};
@@ -79,7 +89,7 @@ class Select final : public Backend {
     return entry.revents & (POLLERR | POLLHUP) ? kHungUp : Events::peer_closed;
   }
 
-  // select does not say which descriptor is bad.
+  // select does not report which descriptor is invalid.
   long report_closed(ReadyList& ready, std::size_t max) const {
     for (int fd = 0; fd < end_ && ready.size() < max; ++fd) {
       if (any(wanted_[fd]) && !sys::is_open(fd))
@@ -90,7 +100,8 @@ class Select final : public Backend {
 
   Events wanted_[FD_SETSIZE] = {};
   std::uint32_t generations_[FD_SETSIZE] = {};
-  int end_ = 0;  // One beyond the highest descriptor wanted.
+  int end_ = 0;    // One beyond the highest descriptor wanted.
+  int first_ = 0;  // Where the last report began.
   fd_set read_;
   fd_set write_;
   fd_set except_;

@@ -1,6 +1,6 @@
-// Abandonable: the object behind a handle, which calls user code. It is deleted when the handle is
-// destroyed: at once, or, if it is calling user code, when the last of these calls has returned.
-// Calls may be nested, since a callback may run the loop.
+// Abandonable: the base of objects behind a handle that call user code. The object is deleted when
+// the handle is destroyed: at once, or, if it is calling user code, when the last of these calls
+// has returned. Calls may be nested, since a callback may run the loop.
 #pragma once
 
 namespace spate {
@@ -8,7 +8,7 @@ namespace spate {
 template <class Self>
 class Abandonable {
  public:
-  // The handle is being destroyed: no callback follows.
+  // Called by the handle's destructor: no callback follows.
   void abandon() {
     abandoned_ = true;
     if (calls_ == 0) delete static_cast<Self*>(this);
@@ -16,11 +16,11 @@ class Abandonable {
 
  protected:
   bool is_abandoned() const { return abandoned_; }
-  // Whether user code that was called from here is running.
+  // Returns whether a call of user code made here is running.
   bool is_calling() const { return calls_ != 0; }
 
-  // Runs `function`, which may call user code. False if the handle was destroyed meanwhile: *this
-  // may be gone, too.
+  // Runs `function`, which may call user code. False if the handle was destroyed meanwhile: this
+  // may be deleted then.
   template <class Function>
   bool call(Function function) {
     ++calls_;

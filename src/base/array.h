@@ -1,5 +1,5 @@
-// Array: a growable array of plain values whose growth can fail without an exception, for the
-// loop's own tables.
+// Array: a growable array of plain values, for the loop's tables. Growing reports failure by its
+// result, not by an exception.
 #pragma once
 
 #include <bit>
@@ -36,20 +36,20 @@ class Array {
   const T* begin() const { return data_; }
   const T* end() const { return data_ + size_; }
 
-  // False when memory runs out, and nothing is changed.
+  // False, with nothing changed, when memory runs out.
   bool push(T value) {
     if (size_ == capacity_ && !reserve(size_ + 1)) return false;
     data_[size_++] = value;
     return true;
   }
-  // Into reserved capacity.
+  // Appends into reserved capacity.
   void push_reserved(T value) { data_[size_++] = value; }
-  // By elements that were written into reserved capacity.
+  // Counts elements that were written into reserved capacity.
   void grow_reserved(std::size_t count) { size_ += count; }
   bool reserve(std::size_t wanted) { return wanted <= capacity_ || grow(wanted); }
-  // Capacity for as many and no more: for arrays with an element per idle connection.
+  // Reserves exactly this capacity: for arrays with an element per idle connection.
   bool reserve_exactly(std::size_t wanted) { return wanted <= capacity_ || resize_to(wanted); }
-  // The next capacity for `wanted` elements: doubles, or for large arrays an eighth more.
+  // Returns the next capacity for `wanted` elements: doubles, or for large arrays adds an eighth.
   static std::size_t with_reserve(std::size_t wanted) {
     return wanted < kMany ? std::bit_ceil(wanted) : wanted + wanted / 8;
   }
@@ -83,7 +83,7 @@ class Array {
   }
   bool resize_to(std::size_t capacity) {
     if (capacity > SIZE_MAX / sizeof(T)) return false;
-    // Of an empty one there is nothing to be copied.
+    // Nothing needs to be copied from an empty array.
     void* data = reallocate(size_ == 0 ? nullptr : data_, capacity * sizeof(T));
     if (data == nullptr) return false;
     if (size_ == 0) deallocate(data_);

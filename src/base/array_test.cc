@@ -20,7 +20,7 @@ TEST(Array, KeepsItsElementsWhileItGrows) {
   EXPECT_EQ(array.back(), 998);
 }
 
-TEST(Array, AllocatesNothingBelowWhatWasReserved) {
+TEST(Array, AllocatesNothingWithinTheReservedCapacity) {
   Array<int> array;
   ASSERT_TRUE(array.reserve(100));
   FaultPlan plan;
@@ -38,7 +38,7 @@ TEST(Array, GrowsInSteps) {
   EXPECT_LE(plan.calls(SystemCall::allocate), 20u);
 }
 
-TEST(Array, TakesNoMoreThanItIsTold) {
+TEST(Array, ReservesExactlyTheRequestedCapacity) {
   Array<int> array;
   ASSERT_TRUE(array.reserve_exactly(5000));
   EXPECT_EQ(array.capacity(), 5000u);
@@ -63,13 +63,13 @@ TEST(Array, IsUnchangedWhenMemoryRunsOut) {
   EXPECT_TRUE(array.push(8));
 }
 
-TEST(Array, RefusesASizeThatNoMemoryCouldHold) {
+TEST(Array, RefusesASizeThatOverflows) {
   Array<std::uint64_t> array;
   EXPECT_FALSE(array.reserve(SIZE_MAX / 4));
   EXPECT_EQ(array.capacity(), 0u);
 }
 
-TEST(Array, GrowsWithZeros) {
+TEST(Array, ZeroFillsNewElements) {
   Array<int> array;
   ASSERT_TRUE(array.push(5));
   ASSERT_TRUE(array.push(6));
@@ -79,7 +79,7 @@ TEST(Array, GrowsWithZeros) {
   for (std::size_t i = 1; i < 50; ++i) EXPECT_EQ(array[i], 0);
 }
 
-TEST(Array, GivesItsMemoryAwayWhenItIsMoved) {
+TEST(Array, TransfersItsMemoryWhenMoved) {
   Array<int> first;
   ASSERT_TRUE(first.push(1));
   Array<int> second(std::move(first));

@@ -1,5 +1,5 @@
-// ask() and tell(): calls to the object behind a handle. With an empty handle, tell() does nothing,
-// and ask() returns the default.
+// ask() and tell() call a member function of the object that a handle refers to. With an empty
+// handle, tell() does nothing, and ask() returns the default.
 #pragma once
 
 namespace spate {

@@ -6,7 +6,7 @@ namespace spate {
 template <class T>
 class Chain;
 
-// The links; T derives from this, and is in one Chain at most.
+// The links. T derives from this, and is in at most one Chain.
 template <class T>
 class Linked {
   friend class Chain<T>;
@@ -18,8 +18,13 @@ class Linked {
 template <class T>
 class Chain {
  public:
-  // The one that was added last; nullptr if empty.
+  // Returns the item added last; nullptr if empty.
   T* first() const { return first_; }
+
+  template <class F>
+  void for_each(const F& show) const {
+    for (T* item = first_; item != nullptr; item = links(*item).next_) show(*item);
+  }
 
   void add(T& item) {
     links(item).previous_ = nullptr;

@@ -1,4 +1,4 @@
-// Chain: who is in it, whatever comes and goes.
+// Tests of Chain: its members after additions and removals in any order.
 #include "base/chain.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ struct Item : Linked<Item> {};
 
 class ChainTest : public ::testing::Test {
  protected:
-  // Empties it, and tells whether these were in it.
+  // Empties the chain. Returns whether these were its members, in this order.
   bool holds(std::initializer_list<Item*> items) {
     for (Item* item : items) {
       if (chain_.first() != item) return false;
@@ -23,17 +23,17 @@ class ChainTest : public ::testing::Test {
   Chain<Item> chain_;
 };
 
-TEST_F(ChainTest, HasTheLastThatWasAddedFirst) {
+TEST_F(ChainTest, AddPutsTheNewItemFirst) {
   EXPECT_EQ(chain_.first(), nullptr);
   for (Item& item : items_) chain_.add(item);
   EXPECT_TRUE(holds({&items_[2], &items_[1], &items_[0]}));
 }
 
-TEST_F(ChainTest, LosesAnyOfThem) {
+TEST_F(ChainTest, RemoveWorksAtEveryPosition) {
   for (Item& gone : items_) {
     for (Item& item : items_) chain_.add(item);
     chain_.remove(gone);
-    chain_.add(gone);  // Once more: at the front.
+    chain_.add(gone);  // Added again, at the front.
     chain_.remove(gone);
     Item* left[2];
     Item** next = left;
@@ -44,7 +44,7 @@ TEST_F(ChainTest, LosesAnyOfThem) {
   }
 }
 
-TEST_F(ChainTest, LinksThoseBesideOneThatHasGone) {
+TEST_F(ChainTest, RemoveRelinksTheNeighbours) {
   for (Item& item : items_) chain_.add(item);
   chain_.remove(items_[1]);
   chain_.remove(items_[0]);

@@ -34,7 +34,7 @@ FaultPlan& FaultPlan::before_nth(SystemCall call, std::uint64_t nth, std::functi
 
 bool FaultPlan::falls_on(const Rule& rule, std::uint64_t number) {
   const bool by_number = number >= rule.first && number <= rule.last;
-  // By its number and the seed only, whatever other calls lie between.
+  // Depends on the call's number and the seed only, not on other calls in between.
   return by_number || mix(rule.seed ^ mix(number)) < rule.threshold;
 }
 

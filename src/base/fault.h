@@ -1,9 +1,9 @@
-// Fault injection: each wrapper of a system call (src/sys) and of allocation asks here first
-// whether its call is to fail.
+// Fault injection: each wrapper of a system call (src/sys) and of allocation first asks here
+// whether the call must fail.
 //
-// In a release build injected() is the constant 0, and nothing of this remains. With SPATE_FAULTS,
-// as the tests are built, the installed FaultPlan decides. Plans are consulted from several
-// threads, and changed only before they are installed.
+// In a release build injected() is the constant 0, and the checks are compiled out. With
+// SPATE_FAULTS, as in test builds, the installed FaultPlan decides. Plans are consulted from
+// several threads, and changed only before they are installed.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace spate {
 
-// One name for each thing that the library asks of the system.
+// One name for each kind of system call and allocation.
 enum class SystemCall : std::uint8_t {
   epoll_create,
   epoll_ctl,
@@ -49,6 +49,12 @@ enum class SystemCall : std::uint8_t {
   pipe,
   spawn,
   random,
+  file_read,
+  file_write,
+  sync,
+  truncate,
+  rename,
+  unlink,
   allocate,
 };
 inline constexpr int kCalls = static_cast<int>(SystemCall::allocate) + 1;
@@ -57,18 +63,19 @@ inline constexpr int kCalls = static_cast<int>(SystemCall::allocate) + 1;
 
 class FaultPlan {
  public:
-  // The calls number `nth` (from 1) to `nth + times - 1` after installation fail with `error`.
+  // Makes the calls number `nth` (from 1) to `nth + times - 1` after installation fail with
+  // `error`.
   FaultPlan& fail_nth(SystemCall call, std::uint64_t nth, int error, std::uint64_t times = 1);
-  // Each call fails with probability `share` (0 ... 1), decided by `seed` and the call's number
-  // alone.
+  // Makes each call fail with probability `share` (0 ... 1), decided by `seed` and the call's
+  // number alone.
   FaultPlan& fail_share(SystemCall call, double share, int error, std::uint64_t seed);
-  // With probability `share`, a call that moves bytes is given at most `max` of them.
+  // With probability `share`, limits a call that moves bytes to at most `max` of them.
   FaultPlan& shorten_share(SystemCall call, double share, std::size_t max, std::uint64_t seed);
 
   // Calls `what` just before call number `nth`: to provoke a race.
   FaultPlan& before_nth(SystemCall call, std::uint64_t nth, std::function<void()> what);
 
-  // How often the call was made, and how often it failed by this plan, since it was installed.
+  // Return how often the call was made, and how often it failed by this plan, since installation.
   std::uint64_t calls(SystemCall call) const { return calls_[index(call)].load(); }
   std::uint64_t failures(SystemCall call) const { return failures_[index(call)].load(); }
 
@@ -81,9 +88,9 @@ class FaultPlan {
     int error;
     std::uint64_t first = 0;
     std::uint64_t last = 0;
-    std::uint64_t threshold = 0;  // Of 2^64; 0 for a rule by number.
+    std::uint64_t threshold = 0;  // Out of 2^64; 0 for a rule by number.
     std::uint64_t seed = 0;
-    std::size_t max = 0;  // Not 0: the call is shortened, and does not fail.
+    std::size_t max = 0;  // Nonzero: the call is shortened, and does not fail.
   };
   static bool falls_on(const Rule& rule, std::uint64_t number);
   static std::size_t index(SystemCall call) { return static_cast<std::size_t>(call); }
@@ -100,7 +107,7 @@ class FaultPlan {
   std::atomic<std::uint64_t> failures_[kCalls] = {};
 };
 
-// Installs a plan for the whole process during its lifetime. One at a time.
+// Installs a plan for the whole process during its lifetime. At most one at a time.
 class FaultScope {
  public:
   explicit FaultScope(FaultPlan& plan);
@@ -111,13 +118,13 @@ class FaultScope {
 
 extern std::atomic<FaultPlan*> installed_plan;
 
-// The errno with which this call is to fail, or 0.
+// Returns the errno with which this call must fail, or 0.
 inline int injected(SystemCall call) {
   FaultPlan* plan = installed_plan.load(std::memory_order_acquire);
   return plan == nullptr ? 0 : plan->decide(call);
 }
 
-// How many of `size` bytes the call that was just let through is given.
+// Returns how many of `size` bytes a call may move that injected() has allowed.
 inline std::size_t shortened(SystemCall call, std::size_t size) {
   FaultPlan* plan = installed_plan.load(std::memory_order_acquire);
   return plan == nullptr ? size : plan->shorten(call, size);

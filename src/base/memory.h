@@ -1,4 +1,4 @@
-// Memory for the loop's own tables. Failure is a null pointer, never an exception.
+// Allocation for the loop's tables. Failure is a null pointer, never an exception.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ inline void* reallocate(void* block, std::size_t bytes) {
 
 inline void deallocate(void* block) { std::free(block); }
 
-// For the address sanitizer, to which cached memory looks used.
+// Marks cached memory for the address sanitizer, which would otherwise treat it as used.
 #ifdef SPATE_ADDRESS_SANITIZER
 inline constexpr bool kHasAddressSanitizer = true;
 inline void mark_used(void* memory, std::size_t size) { ASAN_UNPOISON_MEMORY_REGION(memory, size); }
@@ -40,7 +40,7 @@ inline void mark_used(void*, std::size_t) {}
 inline void mark_unused(void*, std::size_t) {}
 #endif
 
-// In debug builds: overwrites what was valid for the length of a call.
+// In debug builds: overwrites bytes that were valid only during a call.
 #ifdef NDEBUG
 inline void spoil(std::span<const std::byte>) {}
 #else

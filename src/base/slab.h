@@ -23,7 +23,7 @@ class Slab {
   Slab(const Slab&) = delete;
   Slab& operator=(const Slab&) = delete;
 
-  // Raw memory for one; nullptr when there is none.
+  // Returns raw memory for one object; nullptr when memory runs out.
   void* take() {
     if (free_ == nullptr && !add_block()) return nullptr;
     Place* place = free_;
@@ -36,7 +36,7 @@ class Slab {
     push(static_cast<Place*>(memory));
     if (idle_ >= trim_at_) trim();
   }
-  // Shows each that is in use, in no order; none may be taken or given back meanwhile.
+  // Visits each object in use, in no order; none may be taken or given back meanwhile.
   template <class Visit>
   void for_each(Visit visit) {
     find_idle();
@@ -47,7 +47,7 @@ class Slab {
       }
     }
   }
-  // How many there is memory for.
+  // Returns for how many objects there is memory.
   std::size_t capacity() const { return blocks_.size() * kPlaces; }
 
  private:
@@ -59,7 +59,7 @@ class Slab {
     alignas(T) std::byte object[sizeof(T)];
   };
   struct Block {
-    std::uint64_t idle;  // A bit for each place, as find_idle() has found them.
+    std::uint64_t idle;  // A bit for each place, set by find_idle().
     Place places[kPlaces];
   };
 
@@ -83,8 +83,9 @@ class Slab {
     mark_used(block, sizeof(Block));
     deallocate(block);
   }
-  // Trims again when half as many more are free as after the last time, and no fewer than in use:
-  // so trimming costs a few steps per freed place, and a slab in even use is not trimmed.
+  // Trims again when there are half as many more free places as after the last time, and at least
+  // as many as in use. So trimming costs a few steps per freed place, and a slab in even use is not
+  // trimmed.
   void set_trim_at() {
     const std::size_t used = capacity() - idle_;
     trim_at_ = std::max({kMaxIdle, used, idle_ + idle_ / 2});
@@ -112,7 +113,7 @@ class Slab {
     blocks_.shrink_to(kept);
     set_trim_at();
   }
-  // Removes the places of blocks that are released from the free list.
+  // Removes the places of released blocks from the free list.
   void keep_those_in_use() {
     Place* place = free_;
     free_ = nullptr;

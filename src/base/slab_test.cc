@@ -17,7 +17,7 @@ struct Thing {
   std::uint64_t words[5];
 };
 
-TEST(Slab, GivesEachItsOwnMemory) {
+TEST(Slab, AllocatesDistinctBlocks) {
   Slab<Thing> slab;
   std::vector<std::uintptr_t> places;
   for (int i = 0; i < 1000; ++i) places.push_back(reinterpret_cast<std::uintptr_t>(slab.take()));
@@ -27,7 +27,7 @@ TEST(Slab, GivesEachItsOwnMemory) {
   for (const std::uintptr_t place : places) EXPECT_EQ(place % alignof(Thing), 0u);
 }
 
-TEST(Slab, KeepsWhatIsGivenBackForTheNext) {
+TEST(Slab, ReusesFreedBlocks) {
   Slab<Thing> slab;
   std::set<void*> first;
   for (int i = 0; i < 640; ++i) first.insert(slab.take());
@@ -35,7 +35,7 @@ TEST(Slab, KeepsWhatIsGivenBackForTheNext) {
   for (int i = 0; i < 640; ++i) EXPECT_TRUE(first.contains(slab.take()));
 }
 
-TEST(Slab, GivesMemoryBackWhenFewAreLeft) {
+TEST(Slab, FreesMemoryWhenFewBlocksRemain) {
   Slab<Thing> slab;
   std::vector<void*> places;
   for (int i = 0; i < 100'000; ++i) places.push_back(slab.take());
@@ -44,7 +44,7 @@ TEST(Slab, GivesMemoryBackWhenFewAreLeft) {
   EXPECT_LE(slab.capacity(), 2000u);
 }
 
-TEST(Slab, LeavesOneThatIsUsedEvenlyAlone) {
+TEST(Slab, KeepsItsCapacityUnderSteadyUse) {
   Slab<Thing> slab;
   std::vector<void*> places;
   for (int i = 0; i < 10'000; ++i) places.push_back(slab.take());
@@ -56,8 +56,8 @@ TEST(Slab, LeavesOneThatIsUsedEvenlyAlone) {
   EXPECT_EQ(slab.capacity(), capacity);
 }
 
-// Against a set of what is in use: nobody's place is given to another or taken away.
-TEST(Slab, SurvivesRandomUse) {
+// Compares with a set of the places in use: no place is given out twice or changed while in use.
+TEST(Slab, KeepsBlocksDistinctOverRandomOperations) {
   testing::Random random(1);
   Slab<Thing> slab;
   std::vector<Thing*> used;
@@ -81,7 +81,7 @@ TEST(Slab, SurvivesRandomUse) {
   }
 }
 
-TEST(Slab, SaysWhenThereIsNoMemory) {
+TEST(Slab, ReportsThatMemoryRanOut) {
   Slab<Thing> slab;
   FaultPlan plan;
   plan.fail_nth(SystemCall::allocate, 1, ENOMEM, 2);

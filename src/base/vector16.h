@@ -1,4 +1,4 @@
-// Vector16: sixteen bytes that are looked at in one step.
+// Vector16: sixteen bytes that are examined in one step.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace spate {
 
-// Answers are masks of sixteen bits, the first byte's the lowest. Bytes are unsigned.
+// Results are masks of sixteen bits; the lowest bit is for the first byte. Bytes are unsigned.
 #if defined(__SSE2__)
 
 inline constexpr bool kVectorsPay = true;
@@ -24,26 +24,27 @@ class Vector16 {
       : bytes_(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes))) {}
 
   std::uint32_t equal(char byte) const { return mask(_mm_cmpeq_epi8(bytes_, all(byte))); }
-  // Control characters but for the tab.
+  // Returns the control characters except the tab, as a mask.
   std::uint32_t controls() const {
     const __m128i low = _mm_cmpeq_epi8(_mm_min_epu8(bytes_, all(0x1f)), bytes_);
     const __m128i tab = _mm_cmpeq_epi8(bytes_, all('\t'));
     return mask(_mm_or_si128(_mm_andnot_si128(tab, low), _mm_cmpeq_epi8(bytes_, all(0x7f))));
   }
-  // What is neither a letter of ASCII nor "-".
+  // Bytes that are neither an ASCII letter nor "-".
   std::uint32_t not_of_names() const {
     const __m128i lower = _mm_or_si128(bytes_, all(0x20));
     const __m128i letters =
         _mm_and_si128(_mm_cmpgt_epi8(lower, all('a' - 1)), _mm_cmplt_epi8(lower, all('z' + 1)));
     return mask(_mm_or_si128(letters, _mm_cmpeq_epi8(bytes_, all('-')))) ^ 0xffff;
   }
-  // Which bytes, with the bit of lower case set, are those of `other`.
+  // Bytes that equal those of `other` when their lower-case bit is set.
   std::uint32_t equal_in_lower_case(const Vector16& other) const {
     return mask(_mm_cmpeq_epi8(_mm_or_si128(bytes_, all(0x20)), other.bytes_));
   }
-  // What is not a letter, a digit or a sign of ASCII: 0x21 ... 0x7e.
+  // Bytes outside of the visible ASCII characters 0x21 ... 0x7e.
   std::uint32_t invisible() const {
-    const __m128i above = _mm_cmpgt_epi8(bytes_, all(' '));  // Signed: none from 0x80 on.
+    const __m128i above = _mm_cmpgt_epi8(bytes_, all(' '));  // Signed comparison: false from 0x80
+                                                             // on.
     return mask(_mm_andnot_si128(_mm_cmpeq_epi8(bytes_, all(0x7f)), above)) ^ 0xffff;
   }
 

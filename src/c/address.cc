@@ -1,5 +1,6 @@
-// spate_address: an Address.
+// spate_address: wraps an Address.
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "c/net.h"
@@ -19,13 +20,13 @@ int store(const Result<Address>& result, spate_address* address) {
 }  // namespace
 
 int spate_address_parse(spate_address* address, const char* text) {
-  return store(Address::parse(text), address);
+  return text == nullptr ? -EINVAL : store(Address::parse(text), address);
 }
 int spate_address_parse_listen(spate_address* address, const char* text) {
-  return store(Address::parse_listen(text), address);
+  return text == nullptr ? -EINVAL : store(Address::parse_listen(text), address);
 }
 int spate_address_from_system(spate_address* address, const void* from, size_t size) {
-  return store(Address::from_system(from, size), address);
+  return from == nullptr ? -EINVAL : store(Address::from_system(from, size), address);
 }
 
 const void* spate_address_system(const spate_address* address, size_t* size) {

@@ -14,7 +14,7 @@ int spate_async_start(spate_async* async) {
       part, [&](LoopCore& core) { return c::out_of_memory_unless(core.start_async(part.node)); });
 }
 
-// The loop knows of one that was sent, too.
+// The loop also points to an inactive node that was sent.
 void spate_async_stop(spate_async* async) {
   AsyncPart& part = c::part_of<AsyncPart>(async);
   if (!c::is_known(part.node.head) && part.node.sent.load() == AsyncNode::kUnsent) return;

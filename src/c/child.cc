@@ -1,7 +1,10 @@
 // spate_child.
 #include "c/child.h"
 
+#include <cerrno>
+
 #include "c/watchers.h"
+#include "core/children.h"
 
 using namespace spate;
 using c::ChildPart;
@@ -34,6 +37,7 @@ void spate_child_init(spate_child* child, spate_loop* loop, spate_child_fn* call
 }
 
 int spate_child_set(spate_child* child, int pid, int trace) {
+  if (!Children::may_watch(pid)) return -EINVAL;
   return c::set_anew(child, spate_child_start, spate_child_stop, [&] {
     ChildNode& node = c::part_of<ChildPart>(child).node;
     node.pid = pid;

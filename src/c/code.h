@@ -1,5 +1,5 @@
-// Errors as negative numbers: errnos as they are, our own below those. Inline, as spate::tls has
-// functions of C, too.
+// Errors as negative numbers: errnos negated, spate's own below those. Inline, because spate::tls
+// has C functions, too.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ inline constexpr int kOwn = 10'000;
 inline constexpr int kNames = 11'000;
 inline constexpr int kEnd = 12'000;
 
-// 0, or the negative code.
+// Returns 0, or the negative code.
 inline int to_code(std::error_code error) {
   const int base = error.category() == error_category()  ? kOwn
                    : error.category() == name_category() ? kNames
@@ -31,7 +31,7 @@ inline std::error_code to_error(int code) {
   return {number, std::system_category()};
 }
 
-// As much as there is room for, and a NUL; returns `text`.
+// Copies as much as fits, and a NUL; returns `text`.
 inline const char* copy_text(std::string_view from, char* text, std::size_t size) {
   if (size == 0) return text;
   const std::size_t length = std::min(from.size(), size - 1);

@@ -17,7 +17,7 @@ struct spate_listener {
   void* data;
   Listener listener{};
 
-  // One for which there is no memory is closed.
+  // When memory runs out, closes the connection.
   void accept(Stream stream, const Address& peer) {
     auto* const made = new (std::nothrow) spate_stream(loop, std::move(stream));
     spate_address address;
@@ -45,7 +45,7 @@ int spate_listen(spate_listener** listener, spate_loop* loop, const spate_addres
   *listener = nullptr;
   spate_listen_options known;
   if (const int code = c::copy_sized(options, known)) return code;
-  if (on_accept == nullptr) return -EINVAL;
+  if (address == nullptr || on_accept == nullptr) return -EINVAL;
   std::unique_ptr<spate_listener> made(new (std::nothrow) spate_listener{*loop, on_accept, data});
   if (made == nullptr) return -ENOMEM;
   Result<Listener> created = Listener::create(

@@ -1,4 +1,4 @@
-// spate_loop: each function hands over to Loop.
+// spate_loop: each function forwards to Loop.
 #include "c/loop.h"
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include "c/child.h"
 #include "c/sized.h"
 #include "c/watcher.h"
+#include "spate/active.h"
 #include "spate/c_loop.h"
 #include "spate/layer.h"
 
@@ -121,8 +122,8 @@ void spate_loop_unref(spate_loop* loop) { loop->core().unref(); }
 static_assert(sizeof(spate_event) == sizeof(Due) &&
               offsetof(spate_event, events) == offsetof(Due, events));
 
-// What an earlier turn has left comes first. If there was only something to be called, it returns
-// as well: the program may have waited for just that.
+// Events that an earlier turn has left come first. Also returns if it only ran callbacks, since the
+// program may be waiting for one of them.
 int spate_loop_poll(spate_loop* loop, spate_event* due, int most, int64_t timeout) {
   if (most < 1) return -EINVAL;
   auto* const batch = reinterpret_cast<Due*>(due);
@@ -184,6 +185,18 @@ int64_t spate_loop_prepare_to_wait(spate_loop* loop) {
 }
 
 int64_t spate_loop_active_count(const spate_loop* loop) { return loop->loop().active_count(); }
+void spate_loop_for_each_active(spate_loop* loop,
+                                void (*visit)(void* data, const spate_active* entry), void* data) {
+  for_each_active(loop->core(), [=](const ActiveInfo& info) {
+    const spate_active entry{.kind = name_of(info.kind).data(),  // A literal: it ends with a NUL.
+                             .label = info.label.c_str(),
+                             .due = info.due ? info.due->count() : -1,
+                             .count = info.count,
+                             .id = info.id,
+                             .fd = info.fd};
+    visit(data, &entry);
+  });
+}
 size_t spate_loop_pending_count(const spate_loop* loop) { return loop->loop().pending_count(); }
 int spate_loop_depth(const spate_loop* loop) { return loop->loop().depth(); }
 uint64_t spate_loop_iteration(const spate_loop* loop) { return loop->loop().iteration(); }

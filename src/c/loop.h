@@ -1,20 +1,21 @@
-// What a spate_loop is: a Loop's own, made when C first asks for it, and gone with the loop.
+// spate_loop: a local of a Loop, made when C first uses it, and destroyed with the loop.
 #pragma once
 
 #include <cstdint>
 
 #include "c/code.h"
+#include "c/watcher.h"
 #include "core/loop_core.h"
 #include "core/loop_local.h"
 #include "spate.h"
 
 struct spate_loop final : spate::LoopLocal {
-  explicit spate_loop(spate::Loop& loop) : LoopLocal(loop) {}
+  explicit spate_loop(spate::Loop& loop) : LoopLocal(loop) { spate::c::name_watchers(); }
 
-  // Checked: only the thread that may touch the loop comes here.
+  // Asserts that the calling thread may use the loop.
   spate::LoopCore& core() { return spate::own(loop()); }
 
-  spate::Dispatcher* wait_hooks = nullptr;  // Owned, and needed until the loop has gone.
+  spate::Dispatcher* wait_hooks = nullptr;  // Owned; needed until the loop is destroyed.
   void* data = nullptr;
 };
 

@@ -1,4 +1,4 @@
-// What the files of spate_net.h share.
+// Declarations shared by the files that implement spate_net.h.
 #pragma once
 
 #include <type_traits>

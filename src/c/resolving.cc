@@ -1,4 +1,5 @@
 // spate_resolving: a Resolving and its callback.
+#include <cerrno>
 #include <memory>
 #include <new>
 #include <vector>
@@ -22,6 +23,8 @@ struct spate_resolving {
 
 int spate_resolve(spate_resolving** resolving, spate_loop* loop, const char* host, uint16_t port,
                   int64_t timeout, spate_resolved_fn* callback, void* data) {
+  *resolving = nullptr;
+  if (host == nullptr || callback == nullptr) return -EINVAL;
   *resolving = new (std::nothrow) spate_resolving{callback, data};
   if (*resolving == nullptr) return c::out_of_memory_unless(false);
   ResolveOptions options;

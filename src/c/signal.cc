@@ -1,5 +1,8 @@
 // spate_signal.
+#include <cerrno>
+
 #include "c/watchers.h"
+#include "core/signals.h"
 
 using namespace spate;
 using c::SignalPart;
@@ -10,6 +13,7 @@ void spate_signal_init(spate_signal* signal, spate_loop* loop, spate_signal_fn* 
 }
 
 int spate_signal_set(spate_signal* signal, int signum) {
+  if (!Signals::may_watch(signum)) return -EINVAL;
   return c::set_anew(signal, spate_signal_start, spate_signal_stop,
                      [&] { c::part_of<SignalPart>(signal).node.signum = signum; });
 }

@@ -9,8 +9,8 @@
 
 namespace spate::c {
 
-// Takes over what both know; what the library does not know must be zero. Without a struct, all is.
-// `Oldest` bytes are what its first version had. 0, or -EINVAL.
+// Copies the members known to both versions. Members unknown to the library must be zero. Without a
+// struct, all members are zero. `Oldest` is the size in the first version. Returns 0, or -EINVAL.
 template <std::size_t Oldest, class Struct>
 int copy_sized(const Struct* from, Struct& to) {
   std::memset(&to, 0, sizeof(to));
@@ -24,7 +24,7 @@ int copy_sized(const Struct* from, Struct& to) {
   return 0;
 }
 
-// As long as each struct is as it was at first.
+// For structs that have not grown since the first version.
 template <class Struct>
 int copy_sized(const Struct* from, Struct& to) {
   return copy_sized<sizeof(Struct)>(from, to);

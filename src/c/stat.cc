@@ -1,7 +1,9 @@
 // spate_stat.
 #include <algorithm>
+#include <cerrno>
 
 #include "c/watchers.h"
+#include "core/path_watch.h"
 
 using namespace spate;
 using c::StatPart;
@@ -16,6 +18,7 @@ void spate_stat_init(spate_stat* stat, spate_loop* loop, spate_stat_fn* callback
 }
 
 int spate_stat_set(spate_stat* stat, const char* path, int64_t interval) {
+  if (const std::error_code error = PathWatch::check(path)) return c::to_code(error);
   return c::set_anew(stat, spate_stat_start, spate_stat_stop, [&] {
     StatNode& node = c::part_of<StatPart>(stat).node;
     const Nanos wanted = interval == 0 ? Stat::kDefaultInterval : Nanos{interval};
@@ -31,6 +34,7 @@ void spate_stat_set_follow_links(spate_stat* stat, int follow) {
 
 int spate_stat_start(spate_stat* stat) {
   StatPart& part = c::part_of<StatPart>(stat);
+  if (part.node.path == nullptr) return -EINVAL;
   return c::start_by(part, [&](LoopCore& core) {
     return c::to_code(static_cast<NodeLoop&>(core).start(part.node));
   });

@@ -14,13 +14,13 @@ namespace {
 
 using Owned = std::unique_ptr<spate_stream>;
 
-// Hands it over if `code` is 0.
+// Passes the stream to the caller if `code` is 0.
 int hand_over(Owned made, int code, spate_stream** stream) {
   if (code == 0) *stream = made.release();
   return code;
 }
 
-// Either kind of connecting: `begin` calls the Stream's.
+// The common part of both connect functions: `begin` calls the Stream's.
 template <class Begin>
 int connect_by(spate_stream** stream, spate_loop* loop, const spate_stream_callbacks* callbacks,
                void* data, const spate_connect_options* options, const Begin& begin) {
@@ -97,6 +97,8 @@ int spate_stream_pair(spate_stream** near, spate_stream** far, spate_loop* loop)
 int spate_stream_connect(spate_stream** stream, spate_loop* loop, const char* host, uint16_t port,
                          const spate_stream_callbacks* callbacks, void* data,
                          const spate_connect_options* options) {
+  *stream = nullptr;
+  if (host == nullptr) return -EINVAL;
   return connect_by(stream, loop, callbacks, data, options,
                     [&](Stream& made, StreamHandler& handler, const ConnectOptions& connecting) {
                       return made.connect(loop->loop(), host, port, handler, connecting);
@@ -106,6 +108,8 @@ int spate_stream_connect(spate_stream** stream, spate_loop* loop, const char* ho
 int spate_stream_connect_to(spate_stream** stream, spate_loop* loop, const spate_address* address,
                             const spate_stream_callbacks* callbacks, void* data,
                             const spate_connect_options* options) {
+  *stream = nullptr;
+  if (address == nullptr) return -EINVAL;
   return connect_by(stream, loop, callbacks, data, options,
                     [&](Stream& made, StreamHandler& handler, const ConnectOptions& connecting) {
                       return made.connect(loop->loop(), c::address_of(address), handler,
@@ -116,8 +120,9 @@ int spate_stream_connect_to(spate_stream** stream, spate_loop* loop, const spate
 void spate_stream_destroy(spate_stream* stream) { delete stream; }
 
 int spate_stream_start(spate_stream* stream, const spate_stream_callbacks* callbacks, void* data) {
+  if (stream->is_empty) return -EBADF;
   if (const int code = stream->set_callbacks(callbacks, data)) return code;
-  if (stream->stream.is_open()) stream->stream.start(*stream);
+  stream->stream.start(*stream);
   return 0;
 }
 
@@ -138,7 +143,7 @@ int spate_stream_is_full(const spate_stream* stream) { return stream->stream.is_
 int spate_stream_is_open(const spate_stream* stream) { return stream->stream.is_open(); }
 
 int spate_stream_set_limits(spate_stream* stream, const spate_queue_limits* limits) {
-  if (limits->low > limits->high || limits->high > limits->max) return -EINVAL;
+  if (limits == nullptr || limits->low > limits->high || limits->high > limits->max) return -EINVAL;
   QueueLimits set;
   set.low = limits->low;
   set.high = limits->high;

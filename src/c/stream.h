@@ -1,4 +1,4 @@
-// A spate_stream: a Stream and its handler.
+// spate_stream: a Stream and its handler.
 #pragma once
 
 #include "c/net.h"
@@ -10,7 +10,7 @@ struct spate_stream final : spate::StreamHandler {
   explicit spate_stream(spate_loop& of) : loop(of) {}
   spate_stream(spate_loop& of, spate::Stream of_loop) : loop(of), stream(std::move(of_loop)) {}
 
-  // 0, or -EINVAL.
+  // Returns 0, or -EINVAL.
   int set_callbacks(const spate_stream_callbacks* table, void* of_program);
 
   std::size_t on_data(spate::Bytes bytes) override;
@@ -24,5 +24,6 @@ struct spate_stream final : spate::StreamHandler {
   const spate_stream_callbacks* callbacks = nullptr;
   void* data = nullptr;
   std::size_t max_queued = spate::QueueLimits{}.max;
-  spate::Connecting securing{};  // While it shakes hands.
+  spate::Connecting securing{};  // During a handshake.
+  bool is_empty = false;         // A handshake has taken `stream`, and is running or has failed.
 };

@@ -1,4 +1,5 @@
-// spate_timer. While it is inactive, the deadline is what is left: the time from a start.
+// spate_timer. While it is inactive, the deadline is the remaining time, relative to the next
+// start.
 #include <algorithm>
 
 #include "c/watchers.h"
@@ -27,7 +28,7 @@ bool start_after(LoopCore& core, TimerPart& timer, std::int64_t after) {
   return false;
 }
 
-// Of an active one.
+// Moves the deadline of an active timer.
 bool move_to(LoopCore& core, TimerPart& timer, std::int64_t after) {
   core.forget_pending(timer.node.head);
   if (core.restart_timer(timer.node, deadline_after(core.now(), Nanos{after}).count())) return true;

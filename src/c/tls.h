@@ -1,4 +1,4 @@
-// What a spate_tls_context is; src/tls makes them.
+// spate_tls_context; src/tls makes them.
 #pragma once
 
 #include "spate/net/tls.h"

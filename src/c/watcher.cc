@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "c/watchers.h"
+#include "spate/named_callback.h"
 
 using namespace spate;
 
@@ -14,7 +15,7 @@ struct Kind {
   Node::Callback enter;
   int (*start)(spate_watcher* watcher);
   void (*stop)(spate_watcher* watcher);
-  std::size_t loop;  // Where the word lies.
+  std::size_t loop;  // Offset of the word.
 };
 
 template <class Part, int (*start)(typename Part::Face*), void (*stop)(typename Part::Face*)>
@@ -23,6 +24,20 @@ constexpr Kind kind() {
   return {
       &enter<Part>, [](spate_watcher* watcher) { return start(reinterpret_cast<Face*>(watcher)); },
       [](spate_watcher* watcher) { stop(reinterpret_cast<Face*>(watcher)); }, offsetof(Part, loop)};
+}
+
+// A watcher without keepalive is listed only while the loop counts it.
+template <class Part>
+void describe(const Node& node, ActiveInfo& info) {
+  info.id = &node;
+  if ((reinterpret_cast<const Part&>(node).loop & kUncounted) != 0) info.count = 0;
+}
+
+void describe_hook(const Node& node, ActiveInfo& info) {
+  describe<HookPart>(node, info);
+  const int kind = reinterpret_cast<const HookPart&>(node).kind;
+  if (kind == SPATE_HOOK_CHECK) info.kind = ActiveKind::check;
+  if (kind == SPATE_HOOK_IDLE) info.kind = ActiveKind::idle;
 }
 
 constexpr Kind kKinds[] = {
@@ -43,7 +58,7 @@ const Kind* find_kind(const Node& node) {
 
 const Kind& kind_of(const spate_watcher& watcher) {
   const Kind* kind = find_kind(node_of(watcher));
-  SPATE_ASSERT(kind != nullptr, "this is no watcher: spate_..._init() makes one");
+  SPATE_ASSERT(kind != nullptr, "not a watcher: initialize it with spate_..._init()");
   return *kind;
 }
 
@@ -70,6 +85,19 @@ bool counts(spate_watcher& watcher) {
 
 }  // namespace
 
+void name_watchers() {
+  static const NamedCallback names[] = {
+      {&enter<IoPart>, ActiveKind::io, describe<IoPart>},
+      {&enter<TimerPart>, ActiveKind::timer, describe<TimerPart>},
+      {&enter<AsyncPart>, ActiveKind::async, describe<AsyncPart>},
+      {&enter<SignalPart>, ActiveKind::signal, describe<SignalPart>},
+      {&enter<HookPart>, ActiveKind::prepare, describe_hook},
+      {&enter<PeriodicPart>, ActiveKind::periodic, describe<PeriodicPart>},
+      {&enter<ChildPart>, ActiveKind::child, describe<ChildPart>},
+      {&enter<StatPart>, ActiveKind::stat, describe<StatPart>},
+  };
+}
+
 bool is_watcher(const Node& node) { return find_kind(node) != nullptr; }
 
 void settle(spate_watcher& watcher) { settle(node_of(watcher), loop_of(watcher)); }
@@ -85,7 +113,7 @@ spate_loop* spate_watcher_loop(const spate_watcher* watcher) {
 
 int spate_is_active(const spate_watcher* watcher) { return c::node_of(*watcher).active != 0; }
 
-// What is ready is not queued as long as nobody looks.
+// Ready descriptors are not queued unless this is called, so it asks the loop.
 int spate_is_pending(spate_watcher* watcher) {
   Node& node = c::node_of(*watcher);
   if (!c::is_known(node)) return 0;
@@ -113,7 +141,7 @@ void spate_invoke(spate_watcher* watcher, uint32_t events) {
   node.callback(node.context, node, static_cast<Events>(events));
 }
 
-// Of an io, the loop has to know the priority before it is ready.
+// The loop must know an io's priority before it becomes ready.
 int spate_set_priority(spate_watcher* watcher, int priority) {
   spate_clear_pending(watcher);
   const bool starts_anew = c::is_io(*watcher) && spate_is_active(watcher) != 0;

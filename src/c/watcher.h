@@ -1,4 +1,4 @@
-// What is done to a watcher whose kind is not known.
+// Functions for a watcher of unknown kind.
 #pragma once
 
 #include "spate.h"
@@ -6,9 +6,11 @@
 
 namespace spate::c {
 
-// Whether a node is a watcher of C's.
+// Returns whether a node is a watcher of C.
 bool is_watcher(const Node& node);
-// Behind a batch, of one that is inactive: what enter() does behind a callback.
+// Makes for_each_active() leave out watchers that do not keep the loop alive.
+void name_watchers();
+// After a batch, for an inactive watcher: what enter() does after a callback.
 void settle(spate_watcher& watcher);
 
 }  // namespace spate::c

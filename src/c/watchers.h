@@ -1,6 +1,6 @@
-// The watchers of spate.h as core's nodes: each struct of C's is one, with what C needs behind it.
+// The watchers of spate.h as core's nodes: each C struct is a node, followed by members for C.
 //
-// `loop` is a spate_loop, whose lowest bits say whether the watcher keeps it alive.
+// `loop` is a spate_loop; its lowest bits say whether the watcher keeps the loop alive.
 #pragma once
 
 #include <cstddef>
@@ -15,53 +15,66 @@
 
 namespace spate::c {
 
-struct IoPart {
+// Fills the room that C's struct has behind the node, on machines with small pointers.
+template <class NodeType, class Face>
+using FreeRoom = NodeRoom<offsetof(Face, callback) - sizeof(NodeType)>;
+
+struct alignas(spate_io) IoPart {
   using Face = spate_io;
   FdNode node;
+  [[no_unique_address]] FreeRoom<FdNode, Face> room;
   spate_io_fn* callback;
   std::uintptr_t loop;
 };
-struct TimerPart {
+struct alignas(spate_timer) TimerPart {
   using Face = spate_timer;
   TimerNode node;
+  [[no_unique_address]] FreeRoom<TimerNode, Face> room;
   spate_timer_fn* callback;
   std::uintptr_t loop;
 };
-struct AsyncPart {
+struct alignas(spate_async) AsyncPart {
   using Face = spate_async;
   AsyncNode node;
+  [[no_unique_address]] FreeRoom<AsyncNode, Face> room;
   spate_async_fn* callback;
   std::uintptr_t loop;
 };
-struct SignalPart {
+struct alignas(spate_signal) SignalPart {
   using Face = spate_signal;
   SignalNode node;
+  [[no_unique_address]] FreeRoom<SignalNode, Face> room;
   spate_signal_fn* callback;
   std::uintptr_t loop;
 };
-struct HookPart {
+struct alignas(spate_hook) HookPart {
   using Face = spate_hook;
   Node node;
+  [[no_unique_address]] FreeRoom<Node, Face> room;
   spate_hook_fn* callback;
   std::uintptr_t loop;
   int kind;
+  std::uint32_t reserved;
 };
-struct PeriodicPart {
+struct alignas(spate_periodic) PeriodicPart {
   using Face = spate_periodic;
   PeriodicNode node;
+  [[no_unique_address]] FreeRoom<PeriodicNode, Face> room;
   spate_periodic_fn* callback;
   std::uintptr_t loop;
   spate_reschedule_fn* reschedule;
 };
-struct ChildPart {
+struct alignas(spate_child) ChildPart {
   using Face = spate_child;
   ChildNode node;
+  [[no_unique_address]] FreeRoom<ChildNode, Face> room;
   spate_child_fn* callback;
   std::uintptr_t loop;
 };
-struct StatPart {
+struct alignas(spate_stat) StatPart {
   using Face = spate_stat;
   StatNode node;
+  [[no_unique_address]] FreeRoom<StatNode, Face> room;
   spate_stat_fn* callback;
   std::uintptr_t loop;
 };
@@ -77,8 +90,8 @@ static_assert(sizeof(IoPart) <= 64 && sizeof(TimerPart) <= 64 && sizeof(AsyncPar
 static_assert(sizeof(spate_watcher) == sizeof(Node) &&
               offsetof(spate_watcher, data) == offsetof(Node, context));
 
-inline constexpr std::uintptr_t kWeak = 1;       // It is not to keep the loop alive.
-inline constexpr std::uintptr_t kUncounted = 2;  // It has been taken off what does.
+inline constexpr std::uintptr_t kWeak = 1;       // It must not keep the loop alive.
+inline constexpr std::uintptr_t kUncounted = 2;  // The loop does not count it at present.
 inline constexpr std::uintptr_t kMarks = kWeak | kUncounted;
 
 inline Node& head_of(Node& node) { return node; }
@@ -96,27 +109,27 @@ inline spate_loop& loop_behind(std::uintptr_t loop) {
 }
 inline LoopCore& core_behind(std::uintptr_t loop) { return loop_behind(loop).core(); }
 
-// The loop points here. If not, it may have gone.
+// True if the loop points here. If not, the loop may be destroyed.
 inline bool is_known(const Node& head) { return (head.active | head.pending) != 0; }
 
-// The loop counts it as any other.
+// Makes the loop count it again.
 inline void count_in(std::uintptr_t& loop) {
   if ((loop & kUncounted) == 0) return;
   loop &= ~kUncounted;
   core_behind(loop).ref();
 }
-// So it does once the watcher is inactive: by itself, or stopped.
+// Called when the watcher may have become inactive, by itself or by a stop.
 inline void settle(const Node& head, std::uintptr_t& loop) {
   if (head.active == 0) count_in(loop);
 }
-// A weak one that is active is taken off.
+// Makes the loop not count a weak watcher that is active.
 inline void take_off(const Node& head, std::uintptr_t& loop) {
   if ((loop & kMarks) != kWeak || head.active == 0) return;
   loop |= kUncounted;
   core_behind(loop).unref();
 }
 
-// What core calls.
+// The callback for core.
 template <class Part>
 void enter(void*, Node& head, Events events) {
   auto& part = reinterpret_cast<Part&>(head);
@@ -146,7 +159,7 @@ const Part& part_of(const typename Part::Face* face) {
   return reinterpret_cast<const Part&>(*face);
 }
 
-// Starts an inactive one by `start`, which returns a code.
+// Starts an inactive watcher by `start`, which returns a code.
 template <class Part, class Start>
 int start_by(Part& part, const Start& start) {
   Node& head = head_of(part.node);
@@ -155,7 +168,7 @@ int start_by(Part& part, const Start& start) {
   take_off(head, part.loop);
   return code;
 }
-// And stops one of which the loop knows.
+// Stops a watcher that the loop points to.
 template <class Part, class Stop>
 void stop_by(Part& part, const Stop& stop) {
   Node& head = head_of(part.node);
@@ -164,7 +177,7 @@ void stop_by(Part& part, const Stop& stop) {
   settle(head, part.loop);
 }
 
-// Sets what must not change while it is active.
+// Sets members that must not change while active.
 template <class Face, class Set>
 int set_anew(Face* face, int (*start)(Face*), void (*stop)(Face*), const Set& set) {
   const bool was_active = spate_is_active(&face->watcher) != 0;

@@ -4,10 +4,17 @@
 #include <utility>
 
 #include "core/loop_core.h"
+#include "spate/time.h"
 #include "sys/process.h"
 #include "sys/signal.h"
 
 namespace spate {
+
+namespace {
+
+constexpr Nanos kRefusedPeriod{20'000'000};
+
+}  // namespace
 
 Children::Children(LoopCore& loop) : loop_(loop) {
   child_signal_.signum = SIGCHLD;
@@ -16,12 +23,17 @@ Children::Children(LoopCore& loop) : loop_(loop) {
   child_signal_.head.callback = [](void* context, Node&, Events) {
     static_cast<Children*>(context)->look_at_all();
   };
+  look_again_.head.priority = kDirect;
+  look_again_.head.context = this;
+  look_again_.head.callback = [](void* context, Node&, Events) {
+    static_cast<Children*>(context)->look_at_all();
+  };
 }
 
 std::error_code Children::start(ChildNode& node) {
-  if (node.pid < 1) return {EINVAL, std::system_category()};
+  if (!may_watch(node.pid)) return {EINVAL, std::system_category()};
   if (const long result = sys::check_child(node.pid); result < 0) return sys::error_code(result);
-  // A process descriptor tells of the end only.
+  // A process descriptor reports the end only.
   const long pidfd = node.trace ? -ENOSYS : sys::pidfd_open(node.pid);
   if (pidfd == -EMFILE || pidfd == -ENFILE || pidfd == -ENOMEM) return sys::error_code(pidfd);
   node.exit = {};
@@ -47,12 +59,22 @@ std::error_code Children::start(ChildNode& node) {
   return {};
 }
 
-// A process descriptor that the backend refuses is as good as none.
+// If the backend refuses a process descriptor, falls back to SIGCHLD.
 void Children::on_exit(ChildNode& node, Events events) {
-  if (any(events & Events::error) && !watch_signal()) {
-    const sys::Descriptor closes(std::exchange(node.exit.fd, -1));
+  if (any(events & Events::error)) {
+    if (watch_signal()) {
+      look_again_later();
+    } else {
+      const sys::Descriptor closes(std::exchange(node.exit.fd, -1));
+    }
   }
   look_at(node.pid, node.trace);
+}
+
+// Used if the limit of loops that watch SIGCHLD is reached. The timer does not keep the loop alive.
+void Children::look_again_later() {
+  look_again_.deadline = deadline_after(loop_.now(), kRefusedPeriod).count();
+  if (look_again_.head.active == 0) loop_.start_timer(look_again_);
 }
 
 void Children::stop(ChildNode& node) {
@@ -69,7 +91,7 @@ void Children::stop_all() {
   while (first_ != nullptr) loop_.stop(*first_);
 }
 
-// The child may have ended before the handler was there: look once without being asked.
+// The child may have ended before the handler was installed: check once.
 std::error_code Children::watch_signal() {
   if (signal_users_ == 0) {
     if (const std::error_code error = loop_.signals().start(child_signal_)) return error;
@@ -86,20 +108,21 @@ void Children::unwatch_signal() {
 void Children::look_at_all() {
   for (ChildNode* node = first_; node != nullptr;) {
     ChildNode* next = node->next;
-    // Several watchers of one process stand anywhere in the list: the report to the first may have
-    // taken the next out.
+    // There may be several watchers of one process anywhere in the list, so reporting to the first
+    // may remove the next.
     const int pid = node->pid;
     const bool trace = node->trace;
-    if (needs_signal(*node)) {
-      look_at(pid, trace);
+    const bool is_refused = !needs_signal(*node) && node->exit.head.active == 0;
+    if (needs_signal(*node) || is_refused) {
+      is_refused ? on_exit(*node, Events::error) : look_at(pid, trace);
       if (next != nullptr && next->head.active == 0) next = first_;
     }
     node = next;
   }
 }
 
-// The change is taken when everybody has been told of it. Until then it stays where it is, and
-// shows itself again.
+// Takes the status change only after all watchers were notified. If that fails, it stays, and is
+// found again.
 void Children::look_at(int pid, bool trace) {
   int status = -1;
   const long result = sys::see_child_change(pid, trace, status);
@@ -111,7 +134,7 @@ void Children::look_at(int pid, bool trace) {
   }
 }
 
-// `lost`: somebody else has waited for it. False when memory ran out for one of the watchers.
+// `lost`: other code has taken the status. False when memory ran out for one of the watchers.
 bool Children::report(int pid, bool lost, int status) {
   const bool lives_on = !lost && ((status & 0xff) == 0x7f || status == 0xffff);
   for (ChildNode* node = first_; node != nullptr;) {

@@ -1,10 +1,11 @@
 // Children: the child processes that one loop waits for, each by its own process descriptor, or all
-// by SIGCHLD where there are none.
+// by SIGCHLD where those are unavailable.
 #pragma once
 
 #include <system_error>
 
 #include "spate/child.h"
+#include "spate/node.h"
 #include "spate/signal.h"
 
 namespace spate {
@@ -17,6 +18,8 @@ class Children {
   Children(const Children&) = delete;
   Children& operator=(const Children&) = delete;
 
+  // A group of processes, or any child, cannot be watched.
+  static bool may_watch(int pid) { return pid > 0; }
   std::error_code start(ChildNode& node);
   void stop(ChildNode& node);
   void stop_all();
@@ -31,6 +34,7 @@ class Children {
   void on_exit(ChildNode& node, Events events);
   std::error_code watch_signal();
   void unwatch_signal();
+  void look_again_later();
   void look_at(int pid, bool trace);
   void look_at_all();
   bool report(int pid, bool lost, int status);
@@ -38,6 +42,8 @@ class Children {
   LoopCore& loop_;
   ChildNode* first_ = nullptr;
   SignalNode child_signal_{};
+  TimerNode look_again_{};  // For children for which neither a descriptor nor SIGCHLD can be
+                            // watched.
   int signal_users_ = 0;
 };
 

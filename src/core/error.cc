@@ -19,21 +19,21 @@ class Category final : public std::error_category {
       case Error::unknown_backend:
         return "no backend of that name";
       case Error::fd_out_of_range:
-        return "the descriptor is beyond what select can hold";
+        return "the descriptor is too high for select";
       case Error::not_pollable:
-        return "this backend has no descriptor to wait on";
+        return "this backend has no descriptor that can be polled";
       case Error::idle_timeout:
         return "the connection was idle for too long";
       case Error::read_timeout:
         return "the peer sent nothing for too long";
       case Error::write_timeout:
-        return "the peer took nothing for too long";
+        return "the peer received nothing for too long";
       case Error::connect_timeout:
-        return "the connection did not come about in time";
+        return "the connection was not established in time";
       case Error::queue_full:
-        return "the queue holds as much as it may";
+        return "the queue is full";
       case Error::unread_full:
-        return "more has come than may be left unread";
+        return "too many bytes were left unread";
       case Error::deadline:
         return "not done in time";
       case Error::tls_handshake:
@@ -41,13 +41,13 @@ class Category final : public std::error_category {
       case Error::tls_certificate:
         return "a certificate was not accepted";
       case Error::tls_truncated:
-        return "the TLS connection was cut off";
+        return "the TLS connection was truncated";
       case Error::tls_protocol:
-        return "TLS was broken by what has come";
+        return "the peer violated the TLS protocol";
       case Error::ended:
-        return "the peer has ended";
+        return "the peer has ended the connection";
       case Error::truncated:
-        return "the peer has ended inside a message";
+        return "the peer has ended the connection inside a message";
     }
     return "unknown error";
   }

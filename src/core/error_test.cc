@@ -9,7 +9,7 @@
 namespace spate {
 namespace {
 
-TEST(Error, HasADifferentMessageForEachOfItsValues) {
+TEST(Error, HasADistinctMessageForEachValue) {
   std::set<std::string> messages;
   for (const Error error :
        {Error::loop_forked, Error::unknown_backend, Error::fd_out_of_range, Error::not_pollable}) {
@@ -29,20 +29,22 @@ TEST(Error, ComparesWithErrorCodesAndNotWithOtherCategories) {
   EXPECT_STREQ(code.category().name(), "spate");
 }
 
-TEST(Must, GivesWhatWasMade) {
+TEST(Must, ReturnsTheValue) {
   EXPECT_EQ(must(Result<int>(7)), 7);
   EXPECT_EQ(*must(Result<std::unique_ptr<int>>(std::make_unique<int>(8))), 8);
   must(std::error_code());
   must(Result<void>());
 }
 
-TEST(MustDeathTest, EndsTheProgramWithALineThatSaysWhereAndWhy) {
+TEST(MustDeathTest, AbortsWithTheLocationAndTheReason) {
   const Result<int> failed = std::unexpected(make_error_code(Error::unknown_backend));
   const auto exits = ::testing::ExitedWithCode(1);
   EXPECT_EXIT(must(failed), exits, "^error_test.cc:[0-9]+: no backend of that name\n$");
   EXPECT_EXIT(must(make_error_code(Error::deadline)), exits, "error_test.cc:.* not done in time");
   const Result<void> late = std::unexpected(make_error_code(Error::deadline));
   EXPECT_EXIT(must(late), exits, "error_test.cc:.* not done in time");
+  EXPECT_EXIT(give_up(std::string_view("no file x"), std::source_location::current()), exits,
+              "^error_test.cc:[0-9]+: no file x\n$");
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ Events events_of(std::uint8_t mask) { return static_cast<Events>(mask); }
 
 }  // namespace
 
-// A number beyond the table is looked at before memory is spent on it: it may be anything.
+// A number beyond the table is checked before memory is allocated for it: it may be garbage.
 std::error_code FdTable::grow(int fd) {
   if (fd < 0 || !sys::is_open(fd)) return {EBADF, std::system_category()};
   if (!resize(static_cast<std::size_t>(fd) + 1)) return {ENOMEM, std::system_category()};
@@ -37,8 +37,8 @@ void FdTable::unlink(Slot& slot, FdNode& node) {
   slot.flags |= kShared;
 }
 
-// A descriptor that has been touched since the wait may have another generation by now: its event
-// was no surprise when it came. What the kernel has is what a watcher wanted at the wait.
+// If a descriptor was changed since the wait, its generation may differ, although the event was
+// expected when it arrived. The kernel's mask is that of the watchers at the wait.
 FdTable::Found FdTable::look(const Ready& ready) const {
   if (!holds(ready.fd)) return {Found::stale};
   const Slot& slot = slots_[static_cast<std::size_t>(ready.fd)];
@@ -51,7 +51,7 @@ FdTable::Found FdTable::look(const Ready& ready) const {
   return {any(share) ? Found::one : Found::nobody, node, share};
 }
 
-// What several watchers want together; worked out when it is needed, not at each stop.
+// Computes the union of the watchers' masks; when it is needed, not at each stop.
 void FdTable::work_out_wanted(Slot& slot) {
   slot.flags &= static_cast<std::uint8_t>(~kShared);
   Events wanted = Events::none;
@@ -60,7 +60,7 @@ void FdTable::work_out_wanted(Slot& slot) {
   slot.wanted = static_cast<std::uint8_t>(wanted);
 }
 
-// Twice, because a refusal may have a layer start another descriptor; not for ever, because that
+// Two passes, because a refusal may make a layer start another descriptor. No more, because that
 // one may be refused too.
 void FdTable::reconcile(Backend& backend, Sink& sink) {
   for (int pass = 0; pass < 2 && has_changes(); ++pass) {
@@ -87,7 +87,7 @@ void FdTable::on_failure(long result, int fd, Slot& slot, Sink& sink) {
   set_always_ready(fd, slot, is_ready);
 }
 
-// Of one that had none when it was told the last time: it may be another file by now.
+// For a descriptor that was refused with EPERM: it may be another file by now.
 long FdTable::apply_without_readiness(Backend& backend, int fd, Slot& slot) {
   if (slot.wanted != 0 && (slot.flags & kRenewed) == 0) return -EPERM;
   set_always_ready(fd, slot, false);
@@ -107,8 +107,7 @@ void FdTable::set_always_ready(int fd, Slot& slot, bool on) {
   always_ready_.pop();
 }
 
-// The kernel does not know the descriptor: its watchers end here. What they asked for must not
-// linger as a wish.
+// The kernel refuses the descriptor: stops its watchers, and forgets their interest.
 void FdTable::refuse(Slot& slot, int error, Sink& sink) {
   FdNode* node = slot.newest();
   slot.set_newest(nullptr);

@@ -1,10 +1,10 @@
-// FdTable: who watches which descriptor, and what the kernel has been told about it.
+// FdTable: the watchers of each descriptor, and its registration with the kernel.
 //
 // For each descriptor it holds the mask that the watchers want and the mask that the kernel has.
-// Starting and stopping change the former and put the descriptor on a list; reconcile(), just
-// before the loop waits, enters the kernel for those whose two masks differ. The generation of a
-// descriptor changes with each registration and comes back with each event, so that an event of an
-// earlier life of the number is recognised.
+// Starting and stopping change the former and put the descriptor on a list. reconcile(), just
+// before the loop waits, makes system calls for those whose two masks differ. The generation of a
+// descriptor changes with each registration and is returned with each event, so that events for a
+// file that previously had the number are recognized.
 #pragma once
 
 #include <cerrno>
@@ -20,11 +20,11 @@ namespace spate {
 
 class FdTable {
  public:
-  // Told what the table finds; calls no user code.
+  // Receives the results of the table; calls no user code.
   class Sink {
    public:
     virtual void on_ready(FdNode& node, Events events) = 0;
-    virtual void on_refused(FdNode& node, int error) = 0;  // The node has been stopped.
+    virtual void on_refused(FdNode& node, int error) = 0;  // The node was stopped.
 
    protected:
     ~Sink() = default;
@@ -33,12 +33,13 @@ class FdTable {
   // Makes room for a descriptor. Errors: ENOMEM, EBADF for a number that no open file has.
   bool holds(int fd) const { return static_cast<std::size_t>(fd) < slots_.size(); }
   std::error_code ensure(int fd) { return holds(fd) ? std::error_code() : grow(fd); }
-  // Both need a slot: ensure() first. The node must be inactive, or active.
+  // Both need a slot: call ensure() first. The node must be inactive for start(), active for
+  // stop().
   void start(FdNode& node) {
     if ((node.events & kFdIsNewUnlessWatched) != 0) settle_newness(node);
     enter(node);
   }
-  // The same for a node that says for certain whether its number is new.
+  // As start(), for a node without kFdIsNewUnlessWatched.
   void enter(FdNode& node) {
     Slot& slot = slots_[static_cast<std::size_t>(node.fd)];
     FdNode* newest = slot.newest();
@@ -60,27 +61,27 @@ class FdTable {
     slot.set_left_last(&node);
     slot.wanted = 0;
   }
-  // Has an active node ask for other events; it keeps its place.
+  // Changes the events of an active node, which keeps its position.
   void modify(FdNode& node, Events events) {
     Slot& slot = slots_[static_cast<std::size_t>(node.fd)];
     node.events = static_cast<std::uint32_t>(events);
     slot.flags |= kShared;
     mark_dirty(node.fd, slot);
   }
-  // Whether an active node has company.
+  // Returns whether an active node shares its descriptor with others.
   bool is_shared(const FdNode& node) const {
     return node.next != nullptr || slots_[static_cast<std::size_t>(node.fd)].newest() != &node;
   }
   bool is_watched(int fd) const {
     return holds(fd) && slots_[static_cast<std::size_t>(fd)].newest() != nullptr;
   }
-  // Whether nobody watches the descriptor, and this node did last.
+  // Returns whether the descriptor has no watchers, and this node was the last one.
   bool was_last_watched_by(const FdNode& node) const {
     if (!holds(node.fd)) return false;
     const Slot& slot = slots_[static_cast<std::size_t>(node.fd)];
     return slot.newest() == nullptr && slot.left_last() == &node;
   }
-  // The descriptor is about to be closed: the kernel will forget it by itself.
+  // Called before the descriptor is closed, which removes it from the kernel's set.
   void forget(Backend& backend, int fd) {
     Slot& slot = slots_[static_cast<std::size_t>(fd)];
     if (slot.has != 0) backend.closing(fd, static_cast<Events>(slot.has));
@@ -89,16 +90,17 @@ class FdTable {
     if (slot.flags & kAlwaysReady) set_always_ready(fd, slot, false);
   }
 
-  // Tells the backend what changed since the last time; a refused descriptor loses its watchers.
+  // Passes the changes since the last call to the backend. The watchers of a refused descriptor are
+  // stopped.
   void reconcile(Backend& backend, Sink& sink);
   bool has_changes() const { return !dirty_.empty(); }
-  // The same for one descriptor, now; nobody loses anything. 0, or what the backend answers, -EPERM
-  // included.
+  // As reconcile() for one descriptor, now, without stopping watchers. Returns 0, or the backend's
+  // error, -EPERM included.
   long reconcile_now(Backend& backend, int fd);
 
-  // Gets a slot, and then what hangs on it, into the cache before deliver() needs them: with many
-  // descriptors, waiting for memory is most of what an event costs.
-  // Whether slots and watchers are likely to be out of the cache.
+  // Prefetches a slot, and then its watchers, before deliver() needs them: with many descriptors,
+  // cache misses are most of the cost of an event.
+  // Returns whether slots and watchers are likely to be out of the cache.
   bool is_large() const { return slots_.size() > kLarge; }
   void prefetch_slot(int fd) const { __builtin_prefetch(slots_.begin() + fd); }
   void prefetch_watcher(int fd) const {
@@ -108,13 +110,13 @@ class FdTable {
     __builtin_prefetch(&node->events);
   }
 
-  // Hands an event on to the watchers it concerns. False if it is of an earlier life of its
-  // descriptor. S is a Sink; its own type is kept, so that nothing stands between the two.
+  // Passes an event to the watchers that want it. False if it is for a previous registration of the
+  // descriptor. S is a Sink, passed by its own type so that the calls are direct.
   template <class S>
   bool deliver(const Ready& ready, S& sink);
 
-  // The same for an event that has waited while callbacks started and stopped watchers: whom it
-  // concerns if that is one watcher that nothing has happened to; else nullptr, and look() knows.
+  // For an event that has waited while callbacks changed watchers. Fast path: returns the watcher
+  // if there is exactly one, and nothing has changed; otherwise nullptr, and look() decides.
   FdNode* plain_watcher(const Ready& ready) const {
     if (!holds(ready.fd)) return nullptr;
     const Slot& slot = slots_[static_cast<std::size_t>(ready.fd)];
@@ -126,24 +128,24 @@ class FdTable {
   }
   struct Found {
     enum What { nobody, one, several, stale } what;
-    FdNode* node = nullptr;  // The one,
-    Events events{};         // and what it is to be called with.
+    FdNode* node = nullptr;  // With `one`: the watcher,
+    Events events{};         // and the events for it.
   };
   Found look(const Ready& ready) const;
   static Events plain_events(const FdNode& node, const Ready& ready) {
     return wanted_by(node) & ready.events;
   }
 
-  // Descriptors of a kind without readiness, which count as always ready.
+  // Descriptors without readiness, which are treated as always ready.
   bool has_always_ready() const { return !always_ready_.empty(); }
   template <class S>
   void deliver_always_ready(S& sink);
 
-  // Shows every started node, until one is answered with false; returns the last answer.
+  // Visits every started node until `show` returns false; returns the last result.
   template <class F>
   bool for_each(const F& show) const;
 
-  // The backend starts over: everything has to be told again.
+  // Registers everything again, after the backend was reopened.
   void register_all_again();
   void stop_all();
   std::size_t active_fds() const;
@@ -151,16 +153,16 @@ class FdTable {
 
  private:
   enum Flag : std::uint8_t {
-    kDirty = 1,        // On the list of those to reconcile.
-    kRenewed = 2,      // May be another file than the one the kernel was told about.
-    kAlwaysReady = 4,  // The backend said EPERM: a regular file.
-    kShared = 8,       // One of several watchers has left: `wanted` is to be worked out anew.
-    kFresh = 16,       // Started since the last wait: what was ready by then is not for it.
+    kDirty = 1,        // In the list for reconcile().
+    kRenewed = 2,      // May be another file than the one registered with the kernel.
+    kAlwaysReady = 4,  // The backend returned EPERM: a regular file.
+    kShared = 8,       // One of several watchers has left: `wanted` must be recomputed.
+    kFresh = 16,       // Started since the last wait: events of that wait are not for it.
   };
   static constexpr std::size_t kLarge = 2048;
   struct Slot {
-    // The watchers, the newest first. An empty list remembers who left it last: if that one comes
-    // back, it is the same file as before.
+    // The watchers, newest first. An empty list remembers the last one: if that one is started
+    // again, the file is the same.
     std::uintptr_t link;
     std::uint32_t generation;
     std::uint8_t wanted;
@@ -172,7 +174,7 @@ class FdTable {
     void set_newest(FdNode* node) { link = reinterpret_cast<std::uintptr_t>(node); }
     void set_left_last(const FdNode* node) { link = reinterpret_cast<std::uintptr_t>(node) | 1; }
   };
-  static_assert(sizeof(Slot) == 16);
+  static_assert(sizeof(Slot) <= 16);
 
   static Events wanted_by(const FdNode& node) {
     return static_cast<Events>(node.events) & (kIoEvents | kEdge);
@@ -182,7 +184,7 @@ class FdTable {
   void mark_dirty(int fd, Slot& slot) {
     if (slot.flags & kDirty) return;
     slot.flags |= kDirty;
-    dirty_.push_reserved(fd);  // It grows with the slots, and nobody is on it twice.
+    dirty_.push_reserved(fd);  // The list grows with the slots, and contains each descriptor once.
   }
   void settle_newness(FdNode& node) {
     Slot& slot = slots_[static_cast<std::size_t>(node.fd)];
@@ -201,7 +203,8 @@ class FdTable {
   template <class S>
   static void deliver_to_all(const Slot& slot, Events events, S& sink);
   static Events share_of(Events wanted, Events events) {
-    // An error that nobody asked about would be reported for ever: whoever is there has to look.
+    // An error without a matching interest would be reported for ever, so it is passed to all
+    // watchers.
     const Events share = wanted & events;
     return !any(share) && any(events & Events::error) ? wanted : share;
   }
@@ -210,11 +213,11 @@ class FdTable {
 
   Array<Slot> slots_;
   Array<int> dirty_;
-  Array<int> reconciling_;  // Trades places with dirty_.
+  Array<int> reconciling_;  // Swapped with dirty_.
   Array<int> always_ready_;
 };
 
-// ---- what is reconciled
+// ---- reconciliation
 
 inline long FdTable::reconcile_now(Backend& backend, int fd) {
   Slot& slot = slots_[static_cast<std::size_t>(fd)];
@@ -233,7 +236,7 @@ inline long FdTable::apply(Backend& backend, int fd, Slot& slot) {
   const std::uint32_t generation = slot.generation + (is_new ? 1 : 0);
   const long result = backend.modify(fd, static_cast<Events>(slot.has),
                                      static_cast<Events>(slot.wanted), generation);
-  if (result == -EEXIST) return 0;  // Its events go on to carry what they did.
+  if (result == -EEXIST) return 0;  // Its events keep the old generation.
   slot.generation = generation;
   if (result < 0 && slot.has != 0) {
     backend.modify(fd, static_cast<Events>(slot.has), Events::none, slot.generation);
@@ -249,7 +252,7 @@ bool FdTable::deliver(const Ready& ready, S& sink) {
   Slot& slot = slots_[number];
   if (slot.has == 0 || slot.generation != ready.generation) return false;
   if (ready.error != 0) {
-    mark_dirty(ready.fd, slot);  // The backend is to drop it as well.
+    mark_dirty(ready.fd, slot);  // The backend must remove it as well.
     refuse(slot, ready.error, sink);
     return true;
   }

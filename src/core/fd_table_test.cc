@@ -74,7 +74,7 @@ class FdTableTest : public ::testing::Test, public FdTable::Sink {
   std::function<void(FdNode&)> when_refused_;
 };
 
-TEST_F(FdTableTest, TellsTheBackendOnceWhatOneWatcherWants) {
+TEST_F(FdTableTest, BackendIsCalledOnceForOneWatcher) {
   FdNode node = node_of(kFd, kRead);
   start(node);
   EXPECT_TRUE(backend_.changes.empty()) << "not before the loop waits";
@@ -85,7 +85,7 @@ TEST_F(FdTableTest, TellsTheBackendOnceWhatOneWatcherWants) {
   EXPECT_EQ(table_.active_fds(), 0u);
 }
 
-TEST_F(FdTableTest, TellsTheBackendNothingWhenTheNetChangeIsNothing) {
+TEST_F(FdTableTest, BackendIsNotCalledWithoutANetChange) {
   FdNode node = node_of(kFd, kRead);
   start(node);
   table_.stop(node);
@@ -99,7 +99,7 @@ TEST_F(FdTableTest, TellsTheBackendNothingWhenTheNetChangeIsNothing) {
   EXPECT_EQ(reconcile(), Changes{}) << "stopped and started within one turn";
 }
 
-TEST_F(FdTableTest, TellsTheBackendTheLastOfSeveralWishes) {
+TEST_F(FdTableTest, BackendReceivesTheLastOfSeveralInterests) {
   FdNode node = node_of(kFd, kRead);
   start(node);
   reconcile();
@@ -112,7 +112,7 @@ TEST_F(FdTableTest, TellsTheBackendTheLastOfSeveralWishes) {
   EXPECT_EQ(reconcile(), (Changes{{kFd, kRead, kRead | kWrite}}));
 }
 
-TEST_F(FdTableTest, TellsTheBackendWhatAllWatchersOfADescriptorWantTogether) {
+TEST_F(FdTableTest, BackendReceivesTheCombinedInterestOfAllWatchers) {
   FdNode reader = node_of(kFd, kRead);
   FdNode writer = node_of(kFd, kWrite);
   FdNode other = node_of(kFd, kRead);
@@ -129,7 +129,7 @@ TEST_F(FdTableTest, TellsTheBackendWhatAllWatchersOfADescriptorWantTogether) {
   EXPECT_EQ(reconcile(), (Changes{{kFd, kWrite, kNone}}));
 }
 
-TEST_F(FdTableTest, ServesTheWatcherOfADescriptorThatWasStartedLastFirst) {
+TEST_F(FdTableTest, LastStartedWatcherOfADescriptorIsServedFirst) {
   std::vector<FdNode> nodes(4, node_of(kFd, kRead));
   for (FdNode& node : nodes) start(node);
   table_.stop(nodes[1]);
@@ -144,7 +144,7 @@ TEST_F(FdTableTest, ServesTheWatcherOfADescriptorThatWasStartedLastFirst) {
   }
 }
 
-TEST_F(FdTableTest, HandsEachWatcherOnlyWhatItAskedFor) {
+TEST_F(FdTableTest, EachWatcherReceivesOnlyItsOwnEvents) {
   FdNode reader = node_of(kFd, kRead);
   FdNode writer = node_of(kFd, kWrite | Events::urgent);
   start(reader);
@@ -156,7 +156,7 @@ TEST_F(FdTableTest, HandsEachWatcherOnlyWhatItAskedFor) {
   EXPECT_EQ(take_calls(), (std::vector<Call>{{&writer, Events::urgent, 0}, {&reader, kRead, 0}}));
 }
 
-TEST_F(FdTableTest, TellsWhoeverIsThereOfAnErrorThatNobodyAskedAbout) {
+TEST_F(FdTableTest, HangUpIsReportedToAWatcherOfOtherEvents) {
   FdNode node = node_of(kFd, Events::urgent);
   start(node);
   reconcile();
@@ -164,7 +164,7 @@ TEST_F(FdTableTest, TellsWhoeverIsThereOfAnErrorThatNobodyAskedAbout) {
   EXPECT_EQ(take_calls(), (std::vector<Call>{{&node, Events::urgent, 0}}));
 }
 
-TEST_F(FdTableTest, RegistersANumberAnewWhenItMayStandForAnotherFile) {
+TEST_F(FdTableTest, DescriptorIsReregisteredIfItMayBeAnotherFile) {
   FdNode node = node_of(kFd, kRead);
   start(node);
   reconcile();
@@ -176,7 +176,7 @@ TEST_F(FdTableTest, RegistersANumberAnewWhenItMayStandForAnotherFile) {
   EXPECT_NE(backend_.generations[kFd], before);
 }
 
-TEST_F(FdTableTest, RegistersANumberAnewForAnotherWatcherThanTheLast) {
+TEST_F(FdTableTest, DescriptorIsReregisteredForAnotherWatcher) {
   FdNode first = node_of(kFd, kRead);
   FdNode second = node_of(kFd, kRead);
   second.events &= ~kFdIsNew;
@@ -187,7 +187,7 @@ TEST_F(FdTableTest, RegistersANumberAnewForAnotherWatcherThanTheLast) {
   EXPECT_EQ(reconcile(), (Changes{{kFd, kRead, kRead}}));
 }
 
-TEST_F(FdTableTest, RegistersANumberAnewUnlessOthersWatchItForTheSame) {
+TEST_F(FdTableTest, DescriptorIsReregisteredUnlessOthersShareItsInterest) {
   FdNode first = node_of(kFd, kRead);
   start(first);
   EXPECT_EQ(reconcile(), (Changes{{kFd, kNone, kRead}}));
@@ -206,7 +206,7 @@ TEST_F(FdTableTest, RegistersANumberAnewUnlessOthersWatchItForTheSame) {
   EXPECT_EQ(reconcile(), (Changes{{kFd, kRead | kWrite, kRead | kWrite}}));
 }
 
-TEST_F(FdTableTest, ShowsWhatIsStarted) {
+TEST_F(FdTableTest, ForEachVisitsStartedNodes) {
   FdNode nodes[] = {node_of(kFd, kRead), node_of(kFd, kWrite), node_of(kFd + 1, kRead)};
   for (FdNode& node : nodes) start(node);
   std::vector<const FdNode*> shown;
@@ -218,7 +218,7 @@ TEST_F(FdTableTest, ShowsWhatIsStarted) {
   EXPECT_FALSE(table_.for_each([&nodes](FdNode& node) { return &node != &nodes[0]; }));
 }
 
-TEST_F(FdTableTest, DropsAnEventOfAnEarlierLifeOfItsDescriptor) {
+TEST_F(FdTableTest, EventOfAnEarlierGenerationIsDropped) {
   FdNode node = node_of(kFd, kRead);
   start(node);
   reconcile();
@@ -233,7 +233,20 @@ TEST_F(FdTableTest, DropsAnEventOfAnEarlierLifeOfItsDescriptor) {
   EXPECT_EQ(take_calls().size(), 1u);
 }
 
-TEST_F(FdTableTest, DropsAnEventOfADescriptorThatNobodyWatches) {
+TEST_F(FdTableTest, EventQueuedBeforeTheInterestGrewIsDelivered) {
+  FdNode node = node_of(kFd, kRead);
+  start(node);
+  reconcile();
+  const std::uint32_t before = backend_.generations[kFd];
+  FdNode other = node_of(kFd, kWrite);
+  other.events &= ~kFdIsNew;
+  start(other);
+  EXPECT_EQ(reconcile(), (Changes{{kFd, kRead, kRead | kWrite}}));
+  EXPECT_TRUE(deliver(kFd, kRead, before));
+  EXPECT_EQ(take_calls(), (std::vector<Call>{{&node, kRead, 0}}));
+}
+
+TEST_F(FdTableTest, EventOfAnUnwatchedDescriptorIsDropped) {
   EXPECT_FALSE(deliver(kFd, kRead, 0));
   EXPECT_FALSE(deliver(31'000, kRead, 0));
   FdNode node = node_of(kFd, kRead);
@@ -246,7 +259,7 @@ TEST_F(FdTableTest, DropsAnEventOfADescriptorThatNobodyWatches) {
   EXPECT_TRUE(calls_.empty());
 }
 
-TEST_F(FdTableTest, ForgetsADescriptorThatIsAboutToBeClosedWithoutAKernelCall) {
+TEST_F(FdTableTest, StopBeforeCloseNeedsNoKernelCall) {
   FdNode node = node_of(kFd, kRead);
   start(node);
   reconcile();
@@ -262,7 +275,7 @@ TEST_F(FdTableTest, ForgetsADescriptorThatIsAboutToBeClosedWithoutAKernelCall) {
   EXPECT_NE(backend_.generations[kFd], generation);
 }
 
-TEST_F(FdTableTest, StopsAllWatchersOfARefusedDescriptorAndSaysWhy) {
+TEST_F(FdTableTest, RefusalStopsAllWatchersOfTheDescriptorWithTheReason) {
   std::vector<FdNode> nodes(3, node_of(kFd, kRead));
   for (FdNode& node : nodes) start(node);
   backend_.refusals[kFd] = -EBADF;
@@ -277,7 +290,7 @@ TEST_F(FdTableTest, StopsAllWatchersOfARefusedDescriptorAndSaysWhy) {
   EXPECT_EQ(reconcile(), (Changes{{kFd, kNone, kRead}}));
 }
 
-TEST_F(FdTableTest, GivesARefusalOfItsOwnKindAsOutOfRange) {
+TEST_F(FdTableTest, OutOfRangeRefusalIsReportedAsErange) {
   FdNode node = node_of(kFd, kRead);
   start(node);
   backend_.refusals[kFd] = Backend::kOutOfRange;
@@ -285,8 +298,8 @@ TEST_F(FdTableTest, GivesARefusalOfItsOwnKindAsOutOfRange) {
   EXPECT_EQ(take_calls(), (std::vector<Call>{{&node, kNone, ERANGE}}));
 }
 
-// A layer may retry, or start something else, as soon as it is told.
-TEST_F(FdTableTest, LetsARefusalStartOtherDescriptorsWhenAllOfItsTableIsInUse) {
+// A layer may retry, or start another descriptor, in the callback of the refusal.
+TEST_F(FdTableTest, RefusalCallbackMayStartDescriptorsWhenTheTableIsFull) {
   FdTable table;
   ASSERT_TRUE(table.reserve(8));
   std::vector<FdNode> nodes;
@@ -314,7 +327,7 @@ TEST_F(FdTableTest, LetsARefusalStartOtherDescriptorsWhenAllOfItsTableIsInUse) {
   EXPECT_EQ(backend_.take_changes().size(), 8u);
 }
 
-TEST_F(FdTableTest, ReportsTheRefusalOfAnImmediateStartAndStopsNobody) {
+TEST_F(FdTableTest, RefusalOfAnImmediateStartStopsNoWatcher) {
   FdNode lazy = node_of(kFd, kRead);
   FdNode immediate = node_of(kFd, kWrite);
   start(lazy);
@@ -330,7 +343,7 @@ TEST_F(FdTableTest, ReportsTheRefusalOfAnImmediateStartAndStopsNobody) {
   EXPECT_TRUE(backend_.changes.empty());
 }
 
-TEST_F(FdTableTest, StopsTheWatchersOfADescriptorThatTheKernelNoLongerKnows) {
+TEST_F(FdTableTest, BadDescriptorEventStopsItsWatchers) {
   FdNode node = node_of(kFd, kRead);
   start(node);
   reconcile();
@@ -339,7 +352,7 @@ TEST_F(FdTableTest, StopsTheWatchersOfADescriptorThatTheKernelNoLongerKnows) {
   EXPECT_EQ(reconcile(), (Changes{{kFd, kRead, kNone}})) << "the backend drops it as well";
 }
 
-TEST_F(FdTableTest, CountsADescriptorWithoutReadinessAsAlwaysReady) {
+TEST_F(FdTableTest, DescriptorWithoutReadinessCountsAsAlwaysReady) {
   FdNode reader = node_of(kFd, kRead | Events::peer_closed);
   FdNode urgent = node_of(kFd, Events::urgent);
   start(reader);
@@ -358,7 +371,7 @@ TEST_F(FdTableTest, CountsADescriptorWithoutReadinessAsAlwaysReady) {
   EXPECT_FALSE(table_.has_always_ready());
 }
 
-TEST_F(FdTableTest, DoesNotAskAgainAboutAnAlwaysReadyFileUntilTheNumberIsAnother) {
+TEST_F(FdTableTest, AlwaysReadyFileIsRegisteredAgainOnlyIfItIsReplaced) {
   FdNode node = node_of(kFd, kRead);
   start(node);
   backend_.refusals[kFd] = -EPERM;
@@ -377,7 +390,7 @@ TEST_F(FdTableTest, DoesNotAskAgainAboutAnAlwaysReadyFileUntilTheNumberIsAnother
   EXPECT_FALSE(table_.has_always_ready());
 }
 
-TEST_F(FdTableTest, ForgetsOnlyTheRightOneOfSeveralAlwaysReadyFiles) {
+TEST_F(FdTableTest, StopRemovesTheRightOneOfSeveralAlwaysReadyFiles) {
   std::vector<FdNode> nodes;
   for (int fd = 3; fd < 7; ++fd) {
     nodes.push_back(node_of(fd, kRead));
@@ -393,7 +406,7 @@ TEST_F(FdTableTest, ForgetsOnlyTheRightOneOfSeveralAlwaysReadyFiles) {
   EXPECT_EQ(take_calls(), (std::vector<Call>{{&nodes[0], kRead, 0}, {&nodes[2], kRead, 0}}));
 }
 
-TEST_F(FdTableTest, RegistersEverythingAgainWithABackendThatStartsOver) {
+TEST_F(FdTableTest, RegisterAllAgainReregistersActiveDescriptors) {
   FdNode used = node_of(3, kRead);
   FdNode stopped = node_of(4, kRead);
   start(used);
@@ -407,7 +420,7 @@ TEST_F(FdTableTest, RegistersEverythingAgainWithABackendThatStartsOver) {
   EXPECT_TRUE(deliver(3, kRead));
 }
 
-TEST_F(FdTableTest, LeavesAllNodesInactiveWhenItStopsThem) {
+TEST_F(FdTableTest, StopAllLeavesAllNodesInactive) {
   std::vector<FdNode> nodes{node_of(3, kRead), node_of(3, kWrite), node_of(9, kRead)};
   for (FdNode& node : nodes) start(node);
   table_.stop_all();
@@ -415,7 +428,7 @@ TEST_F(FdTableTest, LeavesAllNodesInactiveWhenItStopsThem) {
   EXPECT_EQ(table_.active_fds(), 0u);
 }
 
-TEST(FdTableEnsure, RefusesNumbersThatNoOpenFileHasWithoutSpendingMemory) {
+TEST(FdTableEnsure, RefusesImpossibleDescriptorsWithoutAllocating) {
   FdTable table;
   FaultPlan plan;
   const FaultScope scope(plan);
@@ -424,7 +437,7 @@ TEST(FdTableEnsure, RefusesNumbersThatNoOpenFileHasWithoutSpendingMemory) {
   EXPECT_EQ(plan.calls(SystemCall::allocate), 0u);
 }
 
-TEST(FdTableEnsure, ReportsMemoryRunningOutAndCanBeAskedAgain) {
+TEST(FdTableEnsure, ReportsThatMemoryRanOutAndCanBeRetried) {
   for (std::uint64_t nth = 1; nth <= 3; ++nth) {
     FdTable table;
     FaultPlan plan;
@@ -435,7 +448,7 @@ TEST(FdTableEnsure, ReportsMemoryRunningOutAndCanBeAskedAgain) {
   }
 }
 
-// Random wishes of several watchers on few descriptors, against what they add up to.
+// Changes the events of several watchers on few descriptors at random; compares with the union.
 TEST_F(FdTableTest, AgreesWithItsModelOverRandomOperations) {
   Random random(7);
   std::vector<FdNode> nodes;

@@ -1,4 +1,4 @@
-// HookList: nodes of one kind that are called together, in the order they were started.
+// HookList: nodes of one kind that are called together, in the order in which they were started.
 #pragma once
 
 #include <algorithm>
@@ -21,21 +21,22 @@ class HookList {
     ++count_;
     return true;
   }
-  // Leaves a gap, so that the order stays.
+  // Leaves a gap, to keep the order.
   void remove(Node& node) {
     nodes_[node.active - 1] = nullptr;
     node.active = 0;
     --count_;
   }
 
-  // Queues all of them. False, and none queued, when memory runs out.
+  // Queues all nodes. False, and none queued, when memory runs out.
   bool feed_all(PendingQueue& pending, Events events) {
     close_gaps();
     if (!pending.reserve(nodes_.size())) return false;
     for (Node* node : nodes_) pending.feed(*node, events);
     return true;
   }
-  // Those of the highest priority that has any, unless something of that or a higher one is queued.
+  // Queues the nodes of the highest priority among them, unless an event of that or a higher
+  // priority is queued.
   void feed_highest(PendingQueue& pending, Events events) {
     close_gaps();
     int highest = kPriorityMin;

@@ -40,7 +40,7 @@ TEST(HookList, FeedsItsNodesInTheOrderTheyWereAdded) {
   EXPECT_EQ(fed_by(list), expected);
 }
 
-TEST(HookList, FeedsOnlyTheHighestPriorityThatHasAny) {
+TEST(HookList, FeedsOnlyTheHighestPopulatedPriority) {
   std::vector<Node> nodes(3);
   nodes[1].priority = 99;  // Clamped.
   HookList list;
@@ -56,7 +56,7 @@ TEST(HookList, FeedsOnlyTheHighestPriorityThatHasAny) {
   pending.clear();
 }
 
-TEST(HookList, FeedsNobodyWhileSomethingAsUrgentIsQueued) {
+TEST(HookList, FeedsNoNodeWhileAnEqualPriorityIsQueued) {
   Node hook{};
   Node urgent{};
   HookList list;
@@ -73,7 +73,7 @@ TEST(HookList, FeedsNobodyWhileSomethingAsUrgentIsQueued) {
   pending.clear();
 }
 
-TEST(HookList, SaysThatMemoryRanOutAndLeavesTheNodeInactive) {
+TEST(HookList, ReportsThatMemoryRanOutAndLeavesTheNodeInactive) {
   Node node{};
   HookList list;
   FaultPlan plan;
@@ -85,7 +85,7 @@ TEST(HookList, SaysThatMemoryRanOutAndLeavesTheNodeInactive) {
   EXPECT_TRUE(list.add(node));
 }
 
-TEST(HookList, DoesNotGrowWhenNodesComeAndGo) {
+TEST(HookList, DoesNotGrowUnderRepeatedAddAndRemove) {
   std::vector<Node> nodes(4);
   HookList list;
   for (Node& node : nodes) list.add(node);

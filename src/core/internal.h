@@ -1,4 +1,4 @@
-// Internal: something of the loop's own whose event waits its turn among the users'.
+// Internal: an internal event of the loop that is queued among those of users.
 #pragma once
 
 #include "spate/node.h"

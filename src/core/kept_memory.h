@@ -1,4 +1,4 @@
-// What the library takes of kept memory. Tests can make it run out, kept or not.
+// The library's allocations from the thread's cache. Tests can make them fail, cached or not.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace spate {
 
-// As malloc() aligns it; nullptr when memory runs out.
+// Returns memory aligned as by malloc(); nullptr when memory runs out.
 inline void* take_memory(std::size_t bytes) {
   if (injected(SystemCall::allocate) != 0) return nullptr;
   if (void* const kept = kept_memory.find(bytes)) return kept;

@@ -1,4 +1,4 @@
-// Loop's face: each function hands over to LoopCore, which every Loop is.
+// Loop: each function forwards to LoopCore, which every Loop is.
 #include "spate/loop.h"
 
 #include <new>
@@ -52,7 +52,7 @@ Loop::PostPlace Loop::begin_post() {
 }
 
 void Loop::end_post(PostPlace place) {
-  PostQueue::publish(*static_cast<PostQueue::Lane*>(place.lane));
+  core_of(*this).posts_.publish(*static_cast<PostQueue::Lane*>(place.lane));
   core_of(*this).wakeup_.wake();
 }
 
@@ -60,22 +60,22 @@ void Loop::wake() noexcept { core_of(*this).wakeup_.wake(); }
 
 std::error_code Loop::once(int fd, Events events, Nanos timeout, OnceCallback callback) {
   SPATE_ASSERT(callback != nullptr, "there is nothing to call");
-  return own(*this).errands_.once(fd, events, timeout, std::move(callback));
+  return own(*this).one_shots_.once(fd, events, timeout, std::move(callback));
 }
 
 std::error_code Loop::after(Nanos delay, Job task) {
   SPATE_ASSERT(task != nullptr, "there is nothing to call");
-  return own(*this).errands_.after(delay, std::move(task));
+  return own(*this).one_shots_.after(delay, std::move(task));
 }
 
 bool Loop::defer(Job task) {
   SPATE_ASSERT(task != nullptr, "there is nothing to call");
-  return own(*this).errands_.defer(std::move(task));
+  return own(*this).one_shots_.defer(std::move(task));
 }
 
 std::error_code Loop::on_signal(int signum, Job callback) {
   SPATE_ASSERT(callback != nullptr, "there is nothing to call");
-  return own(*this).errands_.on_signal(signum, std::move(callback));
+  return own(*this).one_shots_.on_signal(signum, std::move(callback));
 }
 
 Result<int> Loop::poll_fd() {

@@ -1,11 +1,12 @@
-// LoopCore: a turn for those who call by themselves. What is due is queued, and taken in batches.
+// LoopCore: a turn without calls, for callers that replace run(). Due events are queued, and taken
+// in batches.
 #include <cerrno>
 
 #include "core/loop_core.h"
 
 namespace spate {
 
-// The end of the time is a timer that does not count as something left.
+// The limit is a timer that does not keep the loop alive.
 std::error_code LoopCore::collect(Nanos longest) {
   if (!pending_.give_back()) return sys::error_code(-ENOMEM);
   const Inside inside{*this};
@@ -21,29 +22,29 @@ std::error_code LoopCore::collect(Nanos longest) {
   return to_error(result);
 }
 
-// As turn(), but that nothing goes through the corridor. What the hooks before the wait are to
-// start for it has to be started before it.
+// As turn(), but without the fast path. Hooks that run before the wait must be called before it,
+// because they may start watchers for it.
 long LoopCore::collect_turn(bool may_block) noexcept {
-  leave_corridor();
+  leave_fast_path();
   if (is_foreign()) return kForked;
-  if (!std::exchange(has_fed_hooks_, false) && attention_ && feed_hooks_before_wait()) {
+  if (!std::exchange(has_fed_hooks_, false) && needs_slow_turn_ && feed_hooks_before_wait()) {
     has_fed_hooks_ = true;
     pending_.begin_turn(budget_);
     return 0;
   }
   ++metrics_.turns;
-  if (attention_) attention_ = needs_attention();
+  if (needs_slow_turn_) needs_slow_turn_ = has_slow_work();
   if (rebuild_) {
     if (const long result = rebuild_backend()) return result;
   }
-  if (attention_ || fds_.has_changes()) reconcile();
-  ++detours_;
+  if (needs_slow_turn_ || fds_.has_changes()) reconcile();
+  ++slow_reasons_;
   const long result = may_block && is_kept_alive() ? wait() : look();
   take_ready();
-  --detours_;
+  --slow_reasons_;
   if (timers_.size() != 0) queue_timers();
   if (has_messages_) queue_messages();
-  if (attention_) end_with_care();
+  if (needs_slow_turn_) end_slowly();
   pending_.begin_turn(budget_);
   return result;
 }
@@ -55,7 +56,7 @@ bool LoopCore::feed_hooks_before_wait() {
   return pending_.size() != before;
 }
 
-// Whoever is called from here may take a batch, too: what was held by then is part of that one.
+// A node called from here may take a batch, too: entries that were held before belong to that one.
 std::size_t LoopCore::take(Due* batch, std::size_t most, bool (*wants)(const Node& node)) {
   if (is_foreign() || !pending_.begin_batch(batch)) return 0;
   const Inside inside{*this};

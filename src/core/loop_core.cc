@@ -1,6 +1,5 @@
-// LoopCore: its beginning and end, run(), the turn, and the calling. Start reading at turn(); what
-// it is made of is in loop_wait.cc and loop_due.cc, what programs ask for in between in
-// loop_start.cc.
+// LoopCore: construction and destruction, run(), the turn, and calling. Start reading at turn().
+// Its steps are in loop_wait.cc and loop_due.cc, the functions of programs in loop_start.cc.
 #include "core/loop_core.h"
 
 #include <algorithm>
@@ -13,7 +12,7 @@ namespace spate {
 
 namespace {
 
-constinit thread_local Loop* current_loop = nullptr;  // Whose run() is the innermost.
+constinit thread_local Loop* current_loop = nullptr;  // The loop of the innermost run().
 
 }  // namespace
 
@@ -28,7 +27,7 @@ LoopCore::LoopCore(OpenedBackend backend, const LayerOptions& options)
       spinner_(options.loop.clock == nullptr ? options.loop.spin : Spin{}),
       guarded_(options.guarded),
       orphans_(options.orphans),
-      detours_(options.dispatcher != nullptr ? 1 : 0),
+      slow_reasons_(options.dispatcher != nullptr ? 1 : 0),
       fork_generation_(sys::fork_generation()) {
   wakeup_node_.head.priority = kDirect;
   wakeup_node_.head.context = this;
@@ -53,18 +52,21 @@ std::error_code LoopCore::open() {
 LoopCore::~LoopCore() { end(); }
 
 void LoopCore::end() {
-  SPATE_ASSERT(depth_ == 0,
-               "a Loop was destroyed inside its run(): stop() it, and destroy it after run()");
+  SPATE_ASSERT(
+      depth_ == 0,
+      "a Loop was destroyed inside its run(): call stop(), and destroy it after run() returns");
   pending_.clear();
   call_hooks(Hook::cleanup, Events::cleanup);
+  posts_.close();  // A task's destructor may use locals, such as watchers of C, and one-shot calls.
   locals_.end();
   stop_everything();
 }
 
-// Whoever outlives the loop finds itself stopped, and will not ask it for anything.
+// Marks every node as stopped, so that watchers that outlive the loop do not use it.
 void LoopCore::stop_everything() {
-  if (orphans_) return signals_.stop_all();  // The process knows of these.
-  errands_.clear();
+  // With `orphans`, the program may have freed nodes; only signals have process-wide state.
+  if (orphans_) return signals_.stop_all();
+  one_shots_.clear();
   children_.stop_all();
   paths_.stop_all();
   periodics_.stop_all();
@@ -83,6 +85,7 @@ LoopCore::Inside::Inside(LoopCore& loop) : loop_(loop), outer_(std::exchange(cur
   if (!loop.guarded_) loop.runner_ = sys::thread_identity();
   loop.wakeup_.announce_awake();
   if (loop.depth_++ > 0) loop.locals_.on_handover();
+  if (outer_ != nullptr && outer_ != &loop) locals_of(*outer_).on_handover();
 }
 
 LoopCore::Inside::~Inside() {
@@ -113,7 +116,7 @@ void LoopCore::leave(bool all) {
   if (depth_ > 0) leave_from(all ? 1 : depth_);
 }
 
-// The end of the time is a timer that does not count as something left.
+// The limit is a timer that does not keep the loop alive.
 std::error_code LoopCore::run_for(Nanos span) {
   if (span >= kForever) return run(Run::until_done);
   struct Limit {
@@ -135,34 +138,34 @@ std::error_code LoopCore::run_for(Nanos span) {
 }
 
 long LoopCore::turn(bool may_block) noexcept {
-  leave_corridor();
+  leave_fast_path();
   if (is_foreign()) return kForked;
   ++metrics_.turns;
-  if (attention_) {
-    if (const long result = begin_with_care()) return result;
+  if (needs_slow_turn_) {
+    if (const long result = begin_slowly()) return result;
   }
   if (is_leaving()) return 0;
-  if (attention_ || fds_.has_changes()) reconcile();
+  if (needs_slow_turn_ || fds_.has_changes()) reconcile();
   const long result = may_block && is_kept_alive() ? wait() : look();
   take_ready();
   if (timers_.size() != 0) queue_timers();
   if (has_messages_) queue_messages();
-  if (attention_) end_with_care();
+  if (needs_slow_turn_) end_slowly();
   call_pending();
   return result;
 }
 
-long LoopCore::begin_with_care() {
-  attention_ = needs_attention();
+long LoopCore::begin_slowly() {
+  needs_slow_turn_ = has_slow_work();
   if (fork_hooks_due_) fork_hooks_due_ = !call_hooks(Hook::fork, Events::fork);
   if (!hooks(Hook::prepare).empty()) call_hooks(Hook::prepare, Events::prepare);
   if (is_leaving()) return 0;
-  if (is_foreign()) return kForked;  // A hook has forked, and this is the child.
+  if (is_foreign()) return kForked;  // A hook has called fork(), and this is the child.
   if (rebuild_) return rebuild_backend();
   return 0;
 }
 
-void LoopCore::end_with_care() {
+void LoopCore::end_slowly() {
   if (paths_.has_unreported()) paths_.report_again();
   if (!hooks(Hook::idle).empty()) hooks(Hook::idle).feed_highest(pending_, Events::idle);
   if (!hooks(Hook::check).empty()) hooks(Hook::check).feed_all(pending_, Events::check);
@@ -175,14 +178,14 @@ long LoopCore::rebuild_backend() {
   return 0;
 }
 
-// The wake-up may have been refused, with a set that had to be built anew.
+// The wake-up descriptor may have been lost with a backend's set that was rebuilt.
 void LoopCore::reconcile() {
-  if (is_deaf()) {
+  if (is_wakeup_stopped()) {
     wakeup_node_.events |= kFdIsNew;
     fds_.start(wakeup_node_);
   }
   fds_.reconcile(*backend_, delivery_);
-  if (fds_.has_always_ready() || is_deaf()) attend();
+  if (fds_.has_always_ready() || is_wakeup_stopped()) request_slow_turn();
 }
 
 // ---- calling
@@ -195,12 +198,13 @@ void LoopCore::call_queued() noexcept {
   }
 }
 
-// What is ready is called first of what has priority 0. As long as nothing has to come before it
-// and nobody looks at the queue, it need not stand there: whom an event is for is looked up when it
-// is called, so that whoever was destroyed meanwhile is not found.
+// Fast path: calls ready descriptors directly, as the first events of priority 0, without queueing
+// them. It may be used while nothing must be called before them, and no code inspects the queue.
+// The watcher of an event is looked up at the time of the call, so one that was destroyed meanwhile
+// is not found.
 void LoopCore::call_ready() noexcept {
   const bool is_out_of_cache = fds_.is_large();
-  while (is_in_corridor()) {
+  while (is_on_fast_path()) {
     if (pending_.has_urgent()) [[unlikely]] {
       call_urgent();
       continue;
@@ -214,7 +218,7 @@ void LoopCore::call_ready() noexcept {
     if (any(events)) [[likely]] {
       call(node->head, events);
     } else {
-      call_with_care(ready);
+      call_slowly(ready);
     }
   }
 }
@@ -224,9 +228,9 @@ void LoopCore::call_urgent() {
   while (pending_.take_urgent(due)) call(*due.node, due.events);
 }
 
-// The wake-up, or one that has been fed besides, comes here; what several watch is queued for all
-// of them.
-void LoopCore::call_with_care(const Ready& ready) {
+// Slow path: for the wake-up, a node that was fed, and descriptors with several watchers, which are
+// queued.
+void LoopCore::call_slowly(const Ready& ready) {
   const FdTable::Found found = fds_.look(ready);
   switch (found.what) {
     case FdTable::Found::nobody:
@@ -260,7 +264,7 @@ void LoopCore::default_dispatch() {
   }
 }
 
-// It may run the loop, and call others meanwhile.
+// The callback may run the loop, which measures others meanwhile.
 void LoopCore::call_measured(const Due& due) {
   const std::string_view kind = due.node == &post_node_ ? "post()" : kind_of(due.events);
   const Nanos before = clock_.monotonic();
@@ -287,17 +291,17 @@ bool LoopCore::take(Due& due) {
 void LoopCore::PostRunner::on_event(Events) {
   const std::size_t count = loop_.posts_.run(kPostsPerTurn);
   loop_.metrics_.posts += count;
-  loop_.metrics_.events += count - 1;  // Their one common event has been counted.
+  loop_.metrics_.events += count - 1;  // Their common event was counted already.
 }
 
-// Measured are those that the queue hands out.
+// Only calls from the queue are measured, so measuring prevents the fast path.
 void LoopCore::measure_callbacks(bool on) {
   if (measuring_ == on) return;
-  set_detour(on ? 1 : -1);
+  count_slow_reason(on ? 1 : -1);
   measuring_ = on;
 }
 
-// Of a run() that waits; `woke_up_` is then the time since which it is busy.
+// Begins measuring of a run() that waits; `woke_up_` is then the begin of its busy time.
 void LoopCore::begin_timing() {
   is_timed_ = measuring_waits_ && may_be_timed_;
   woke_up_ = is_timed_ ? loop_time() : kForever;
@@ -321,7 +325,7 @@ std::optional<RunningCallback> LoopCore::running_callback() const {
 }
 
 bool LoopCore::has_work() {
-  leave_corridor();
+  leave_fast_path();
   return is_kept_alive() || pending_.size() != 0 || posts_.has_posts();
 }
 
@@ -330,7 +334,7 @@ Metrics LoopCore::metrics() {
   metrics.kernel_calls = backend_->kernel_calls();
   metrics.kernel_calls.wake_write = wakeup_.writes();
   metrics.active_timers = timers_.size();
-  metrics.active_fds = fds_.active_fds() - 1;  // Without the wake-up's own.
+  metrics.active_fds = fds_.active_fds() - 1;  // Without that of the wake-up.
   metrics.pending = pending_count();
   if (depth_ > 0 && is_timed_) metrics.busy += loop_time() - woke_up_;
   return metrics;

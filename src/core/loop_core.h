@@ -1,5 +1,5 @@
-// LoopCore: what a Loop is made of. One object for each kind of thing that can become due, one
-// queue they all feed, one place where user code is called.
+// LoopCore: the implementation of a Loop. Each kind of event has an object; all of them feed one
+// queue, and user code is called in one place.
 #pragma once
 
 #include <climits>
@@ -10,11 +10,11 @@
 
 #include "backend/registry.h"
 #include "core/children.h"
-#include "core/errands.h"
 #include "core/fd_table.h"
 #include "core/hook_list.h"
 #include "core/internal.h"
 #include "core/loop_local.h"
+#include "core/one_shots.h"
 #include "core/path_watch.h"
 #include "core/pending_queue.h"
 #include "core/periodics.h"
@@ -25,6 +25,7 @@
 #include "core/timer_queue.h"
 #include "core/user_code.h"
 #include "core/wakeup.h"
+#include "spate/active.h"
 #include "spate/assert.h"
 #include "spate/async.h"
 #include "spate/layer.h"
@@ -40,10 +41,10 @@ class LoopCore final : public Loop {
 
   // The second half of construction, which can fail.
   std::error_code open();
-  // The first half of destruction.
+  // Begins the destruction.
   void end();
 
-  // What Loop's functions of the same name do.
+  // The functions of Loop with these names.
   static Loop* current();
   std::error_code run(Run mode);
   bool has_work();
@@ -53,11 +54,12 @@ class LoopCore final : public Loop {
   Nanos prepare_to_wait();
   std::error_code after_fork();
   Metrics metrics();
+  std::vector<ActiveInfo> list_active();
   void suspend();
   void resume();
 
   void update_now() { now_ = loop_time(); }
-  // The monotonic clock, less the time for which the loop was suspended.
+  // Returns the monotonic clock, less the time for which the loop was suspended.
   Nanos loop_time() const {
     return (is_suspended() ? suspended_at_ : clock_.monotonic()) - suspended_;
   }
@@ -68,8 +70,8 @@ class LoopCore final : public Loop {
     if (node.head.active != 0) return true;
     if (!fds_.holds(node.fd) || node.head.priority != 0 ||
         (node.events & kFdIsNewUnlessWatched) != 0 ||
-        (is_in_corridor() && fds_.is_watched(node.fd))) {
-      return start_fd_with_care(node);
+        (is_on_fast_path() && fds_.is_watched(node.fd))) {
+      return start_fd_slowly(node);
     }
     ref();
     fds_.enter(node);
@@ -77,7 +79,7 @@ class LoopCore final : public Loop {
   }
   void stop_fd(FdNode& node) {
     if ((node.head.pending | static_cast<std::uint32_t>(node.head.priority)) != 0)
-      return stop_fd_with_care(node);
+      return stop_fd_slowly(node);
     if (node.head.active == 0) return;
     unref();
     fds_.stop(node);
@@ -106,7 +108,7 @@ class LoopCore final : public Loop {
   void stop_async(AsyncNode& node);
   void send(AsyncNode& node) noexcept;
 
-  // Makes inactive what has reported its last, and leaves the report queued.
+  // Deactivates a one-shot node; its queued event is still delivered.
   void retire(ChildNode& node) {
     children_.stop(node);
     unref();
@@ -116,7 +118,7 @@ class LoopCore final : public Loop {
     unref();
   }
 
-  // Queues an event, or hands it to a direct node at once. False when memory runs out.
+  // Queues an event, or calls a direct node at once. False when memory runs out.
   bool deliver(Node& node, Events events);
   Signals& signals() { return signals_; }
   LoopLocals& locals() { return locals_; }
@@ -135,34 +137,34 @@ class LoopCore final : public Loop {
   bool feed(Node& node, Events events) { return pending_.feed(node, events); }
   Events clear_pending(Node& node) { return pending_.remove(node); }
   Events clear_pending(FdNode& node) {
-    leave_corridor();
+    leave_fast_path();
     return pending_.remove(node.head);
   }
   bool is_pending(const FdNode& node) {
-    leave_corridor();
+    leave_fast_path();
     return node.head.pending != 0;
   }
   std::size_t pending_count() {
-    leave_corridor();
+    leave_fast_path();
     return pending_.size();
   }
   void measure_callbacks(bool on);
   void measure_waits(bool on);
   std::optional<RunningCallback> running_callback() const;
-  // Something rare has been started: turns have to look after more than they usually do.
-  void attend() { attention_ = true; }
+  // Forces the next turn onto the slow path. Called when a rarely used feature is started.
+  void request_slow_turn() { needs_slow_turn_ = true; }
   bool take(Due& due);
   std::size_t take(Due* batch, std::size_t most, bool (*wants)(const Node& node));
   void default_dispatch();
   void default_expiry(TimerNode& node);
 
-  // What keeps run() going: started watchers, references, and timers; these count themselves, and
-  // direct ones among them are taken off again.
+  // Returns how many objects keep run() from returning: started watchers, references, and timers.
+  // Timers count themselves, and direct ones are subtracted.
   std::int64_t active_count() const { return refs_ + static_cast<std::int64_t>(timers_.size()); }
   void ref() { ++refs_; }
   void unref() { --refs_; }
 
-  // The callback of every node that is the loop's own: Dispatchers never see one.
+  // The callback of every internal node: Dispatchers never see one.
   static void internal(void* context, Node&, Events events) {
     static_cast<Internal*>(context)->on_event(events);
   }
@@ -171,12 +173,12 @@ class LoopCore final : public Loop {
     return node.priority == kDirect || node.callback == &internal;
   }
 
-  // What every stop begins with.
+  // The first step of every stop.
   void forget_pending(Node& node) {
     if (node.pending != 0) pending_.remove(node);
   }
 
-  // Only the thread that runs a loop may.
+  // True on the thread that runs the loop, or if none does.
   bool may_touch() const { return guarded_ || depth_ == 0 || runner_ == sys::thread_identity(); }
   bool is_foreign() const { return fork_generation_ != sys::fork_generation(); }
 
@@ -184,7 +186,7 @@ class LoopCore final : public Loop {
   friend class Loop;
   friend class NodeLoop;
 
-  // As long as this exists, its thread is inside the loop.
+  // While it exists, its thread is inside the loop.
   class Inside {
    public:
     explicit Inside(LoopCore& loop);
@@ -197,7 +199,7 @@ class LoopCore final : public Loop {
     Loop* outer_;
   };
 
-  // Calls posted tasks, a bounded number a turn.
+  // Calls posted tasks, a bounded number per turn.
   class PostRunner final : public Internal {
    public:
     explicit PostRunner(LoopCore& loop) : loop_(loop) {}
@@ -207,7 +209,7 @@ class LoopCore final : public Loop {
     LoopCore& loop_;
   };
 
-  // Where the descriptors' table hands over what it finds.
+  // Receives results of the descriptor table.
   class Delivery final : public FdTable::Sink {
    public:
     explicit Delivery(LoopCore& loop) : loop_(loop) {}
@@ -217,7 +219,7 @@ class LoopCore final : public Loop {
    private:
     LoopCore& loop_;
   };
-  // From the corridor: what has been fed to a node since takes its place there.
+  // For the fast path: a node that was fed meanwhile keeps its position there.
   class FrontDelivery final : public FdTable::Sink {
    public:
     explicit FrontDelivery(LoopCore& loop) : loop_(loop) {}
@@ -233,28 +235,29 @@ class LoopCore final : public Loop {
 
   static constexpr std::size_t kPostsPerTurn = 1024;
   static constexpr Nanos kDeafSleep{10'000'000};  // While the wake-up is refused.
-  static constexpr std::ptrdiff_t kAhead = 8;  // How many events' watchers are fetched in advance.
+  static constexpr std::ptrdiff_t kAhead = 8;     // How many events ahead watchers are prefetched.
 
   static bool keeps_alive(Hook hook) { return hook != Hook::fork && hook != Hook::cleanup; }
   HookList& hooks(Hook hook) { return hooks_[static_cast<int>(hook)]; }
   const HookList& hooks(Hook hook) const { return hooks_[static_cast<int>(hook)]; }
-  bool is_deaf() const { return wakeup_node_.head.active == 0; }
-  bool needs_attention() const;
+  bool is_wakeup_stopped() const { return wakeup_node_.head.active == 0; }
+  bool has_slow_work() const;
 
-  // The corridor, through which readiness is called straight from the list that the wait has filled
-  // (loop_core.cc). What wants to see the queue whole leaves it: the rest of the list is queued.
-  bool is_in_corridor() const { return next_ready_ != ready_end_; }
-  void leave_corridor() {
-    if (is_in_corridor()) queue_rest();
+  // The fast path: ready descriptors are called directly from the list that the wait has filled
+  // (loop_core.cc). An operation that needs the complete queue leaves it: the rest of the list is
+  // queued.
+  bool is_on_fast_path() const { return next_ready_ != ready_end_; }
+  void leave_fast_path() {
+    if (is_on_fast_path()) queue_rest();
   }
   [[gnu::noinline]] void queue_rest();
-  // Nothing of such a descriptor waits in the corridor any more.
+  // Returns whether the descriptor is the one being called: it has no more events in the list.
   bool is_being_served(int fd) const {
     return next_ready_ != ready_.begin() && next_ready_[-1].fd == fd;
   }
 
-  // A started descriptor keeps the loop alive, unless its node is direct; all that have a priority
-  // of their own keep the loop out of the corridor.
+  // A started descriptor keeps the loop alive, unless its node is direct. A nonzero priority
+  // prevents the fast path.
   void count_in(const FdNode& node) {
     if (node.head.priority == 0) return ref();
     count_special(node, 1);
@@ -264,30 +267,30 @@ class LoopCore final : public Loop {
     count_special(node, -1);
   }
   [[gnu::noinline]] void count_special(const FdNode& node, int change);
-  void set_detour(int change);
+  void count_slow_reason(int change);
 
-  // The rare halves of functions that are called more often than anything else.
-  [[gnu::noinline]] bool start_fd_with_care(FdNode& node);
-  [[gnu::noinline]] void stop_fd_with_care(FdNode& node);
+  // The slow paths of the most frequently called functions.
+  [[gnu::noinline]] bool start_fd_slowly(FdNode& node);
+  [[gnu::noinline]] void stop_fd_slowly(FdNode& node);
   bool start_inactive(TimerNode& node) {
     if (node.head.priority == kDirect || !timers_.has_kept_up(now_.count()))
-      return start_timer_with_care(node);
+      return start_timer_slowly(node);
     return timers_.start(node);
   }
-  [[gnu::noinline]] bool start_timer_with_care(TimerNode& node);
+  [[gnu::noinline]] bool start_timer_slowly(TimerNode& node);
   [[gnu::noinline]] void park_queued(TimerNode& node);
   bool move_timer(TimerNode& node, std::int64_t deadline);
   bool start_fd_beyond(FdNode& node);
-  // The results of these are 0 or a negated errno, as those of src/sys, or kForked.
+  // The results of these are 0, a negated errno as in src/sys, or kForked.
   static constexpr long kForked = LONG_MIN;
   static std::error_code to_error(long result) {
     return result == kForked ? make_error_code(Error::loop_forked) : sys::error_code(result);
   }
   long turn(bool may_block) noexcept;
-  long begin_with_care();
+  long begin_slowly();
   long collect_turn(bool may_block) noexcept;
   bool feed_hooks_before_wait();
-  void end_with_care();
+  void end_slowly();
   long rebuild_backend();
   std::error_code open_again();
   void resend_asyncs();
@@ -299,7 +302,7 @@ class LoopCore final : public Loop {
   bool is_leaving() const { return leave_from_ <= depth_; }
   Nanos wait_time() noexcept;
   long wait() noexcept {
-    const bool is_plain = !attention_ && timers_.size() == 0 && pending_.empty();
+    const bool is_plain = !needs_slow_turn_ && timers_.size() == 0 && pending_.empty();
     return is_plain && !fds_.has_changes() ? sleep(kForever) : wait_by_the_clock();
   }
   long wait_by_the_clock() noexcept;
@@ -317,21 +320,21 @@ class LoopCore final : public Loop {
   bool has_found_something() const { return !ready_.empty() || has_messages_; }
   void begin_sleep();
   void end_sleep();
-  // Into the corridor, if nothing has to be called before what is ready.
+  // Enters the fast path, if nothing must be called before the ready descriptors.
   void take_ready() {
     if (fds_.is_large()) prefetch_slots();
-    if (detours_ == 0 && pending_.empty()) {
+    if (slow_reasons_ == 0 && pending_.empty()) {
       next_ready_ = ready_.begin();
       ready_end_ = ready_.end();
     } else {
       queue_ready();
     }
-    if (attention_) queue_always_ready();
+    if (needs_slow_turn_) queue_always_ready();
   }
   [[gnu::noinline]] void prefetch_slots();
   [[gnu::noinline]] void queue_always_ready();
   [[gnu::noinline]] void queue_ready();
-  void tell_layer(Dispatcher& layer);
+  void call_layer(Dispatcher& layer);
   bool tell(Dispatcher& layer, const Ready& ready);
   [[gnu::noinline]] void queue_for_all(const Ready& ready);
   void queue_timers();
@@ -339,13 +342,13 @@ class LoopCore final : public Loop {
   void queue_asyncs();
   [[gnu::always_inline]] void call_pending() noexcept {
     pending_.begin_turn(budget_);
-    if (is_in_corridor()) call_ready();
+    if (is_on_fast_path()) call_ready();
     if (!pending_.empty()) call_queued();
   }
   void call_ready() noexcept;
   void call_queued() noexcept;
   void call_urgent();
-  [[gnu::noinline]] void call_with_care(const Ready& ready);
+  [[gnu::noinline]] void call_slowly(const Ready& ready);
   bool call_hooks(Hook hook, Events events);
   [[gnu::always_inline]] void call(Node& node, Events events) {
     ++metrics_.events;
@@ -355,11 +358,13 @@ class LoopCore final : public Loop {
   void begin_timing();
   void end_timing();
   bool has_something_queued() const { return !pending_.empty() || posts_.has_posts(); }
-  // Whether other threads or signal handlers have left something.
+  // Returns whether other threads or signal handlers have sent something.
   bool has_messages() const {
     return posts_.has_posts() || sent_.load() != nullptr || signals_.has_raised();
   }
   bool is_kept_alive() const { return active_count() > 0; }
+  void list_nodes(ActiveList& list) const;
+  void list_hooks(ActiveList& list, Hook hook, ActiveKind kind) const;
   void read_wakeup();
   void stop_everything();
 
@@ -375,7 +380,7 @@ class LoopCore final : public Loop {
   std::string backend_reason_;
   std::uint32_t budget_;
   Spinner spinner_;
-  bool guarded_;  // By a lock of the layer's.
+  bool guarded_;  // By a lock of the layer.
   bool orphans_;
 
   PendingQueue pending_;
@@ -393,42 +398,43 @@ class LoopCore final : public Loop {
   Children children_{*this};
   PathWatch paths_{*this};
   Periodics periodics_{*this};
-  Errands errands_{*this};
+  OneShots one_shots_{*this};
 
   LoopLocals locals_;
 
   ReadyList ready_;
-  const Ready* next_ready_ = nullptr;  // What is left in the corridor,
-  const Ready* ready_end_ = nullptr;   // which is empty outside of it.
-  int detours_ = 0;                    // What there is that keeps the loop out of it.
+  const Ready* next_ready_ = nullptr;  // The rest of the list in the fast path,
+  const Ready* ready_end_ = nullptr;   // empty outside of it.
+  int slow_reasons_ = 0;               // The number of reasons not to use the fast path.
   std::int64_t refs_ = 0;
   int depth_ = 0;
-  int leave_from_ = INT_MAX;  // The run() calls nested so deep or deeper are to return.
+  int leave_from_ = INT_MAX;  // run() calls of this depth or deeper must return.
   std::uintptr_t runner_ = 0;
   std::uint32_t fork_generation_;
-  bool has_messages_ = false;  // Other threads may have left some before the wait ended.
-  bool attention_ = true;      // The next turn sees whether it needs_attention().
-  bool may_be_timed_ = false;  // This run() waits,
-  bool is_timed_ = false;      // and that is measured.
+  bool has_messages_ = false;  // Messages may have been sent before the wait ended.
+  bool needs_slow_turn_ = true;  // The next turn checks has_slow_work().
+  bool may_be_timed_ = false;  // This run() may wait,
+  bool is_timed_ = false;      // and its waits are measured.
   bool measuring_waits_ = false;
   bool fork_hooks_due_ = false;
-  bool has_fed_hooks_ = false;  // collect() has, and waits the next time.
+  bool has_fed_hooks_ = false;  // collect() has fed hooks, and waits the next time.
   std::uint64_t last_stale_turn_ = 0;
   bool rebuild_ = false;
   bool measuring_ = false;
-  Nanos suspended_{0};  // How much loop time lags behind the clock.
+  Nanos suspended_{0};  // How far loop time is behind the clock.
   Nanos suspended_at_{-1};
   Nanos woke_up_{0};  // When the last sleep of this run() ended.
   Metrics metrics_;
-  RunningNote calling_;                // What call_measured() is calling.
-  TimerQueue timers_{parked_timers_};  // Last, for its size: so the rest lies together.
+  RunningNote calling_;                // The callback of call_measured().
+  TimerQueue timers_{parked_timers_};  // Last, because it is large: the other members stay close
+                                       // together.
 };
 
-// What is behind a loop's faces.
+// Return the implementation of a loop.
 inline LoopCore& core_of(NodeLoop& loop) { return static_cast<LoopCore&>(loop); }
 inline const LoopCore& core_of(const NodeLoop& loop) { return static_cast<const LoopCore&>(loop); }
 
-// For all that is not for any thread: breaking the rule is found at the door.
+// As core_of(), for all functions that only the loop's thread may call; asserts that.
 inline LoopCore& own(
     NodeLoop& loop, [[maybe_unused]] std::source_location where = std::source_location::current()) {
   SPATE_ASSERT_IN(where, core_of(loop).may_touch(), kWrongThread);
@@ -440,7 +446,7 @@ inline const LoopCore& own(const NodeLoop& loop, [[maybe_unused]] std::source_lo
   return core_of(loop);
 }
 
-// For what looks at the queue and may have to set it right first.
+// As own(), for functions that inspect the queue.
 inline LoopCore& own_whole(const NodeLoop& loop,
                            std::source_location where = std::source_location::current()) {
   return own(const_cast<NodeLoop&>(loop), where);

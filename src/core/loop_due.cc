@@ -1,5 +1,4 @@
-// LoopCore: what has become due, and where it goes: into the queue, to the layer, or, of what is
-// the loop's own, straight to work.
+// LoopCore: dispatch of due events: to the queue, to the layer, or, if internal, to their handler.
 #include "core/loop_core.h"
 
 #include <algorithm>
@@ -12,7 +11,7 @@ void LoopCore::prefetch_slots() {
 
 void LoopCore::queue_always_ready() { fds_.deliver_always_ready(delivery_); }
 
-// A layer is told of what is plain without further ado.
+// Fast path: passes an event of a single unchanged watcher directly to the layer.
 inline bool LoopCore::tell(Dispatcher& layer, const Ready& ready) {
   FdNode* const node = fds_.plain_watcher(ready);
   const Events events = node == nullptr ? Events::none : FdTable::plain_events(*node, ready);
@@ -22,7 +21,7 @@ inline bool LoopCore::tell(Dispatcher& layer, const Ready& ready) {
 }
 
 void LoopCore::queue_ready() {
-  if (dispatcher_ != nullptr) return tell_layer(*dispatcher_);
+  if (dispatcher_ != nullptr) return call_layer(*dispatcher_);
   const bool is_out_of_cache = fds_.is_large();
   for (const Ready *ready = ready_.begin(), *end = ready_.end(); ready != end; ++ready) {
     if (is_out_of_cache && end - ready > kAhead) fds_.prefetch_watcher(ready[kAhead].fd);
@@ -30,7 +29,7 @@ void LoopCore::queue_ready() {
   }
 }
 
-void LoopCore::tell_layer(Dispatcher& layer) {
+void LoopCore::call_layer(Dispatcher& layer) {
   const bool is_out_of_cache = fds_.is_large();
   for (const Ready *ready = ready_.begin(), *end = ready_.end(); ready != end; ++ready) {
     if (is_out_of_cache && end - ready > kAhead) fds_.prefetch_watcher(ready[kAhead].fd);
@@ -42,20 +41,20 @@ void LoopCore::queue_for_all(const Ready& ready) {
   if (!fds_.deliver(ready, delivery_)) note_stale();
 }
 
-// A file that lives on behind a closed number, through a duplicate, cannot be taken out of the
-// kernel's set. Once may be a coincidence within one batch; in two turns running is such a file,
-// and it would keep the loop from ever sleeping.
+// A file whose descriptor was closed, but which has a duplicate, cannot be removed from the
+// kernel's set. One stale event may be a coincidence within a batch; stale events in two
+// consecutive turns indicate such a file, which would keep the loop from ever sleeping.
 void LoopCore::note_stale() {
   ++metrics_.stale_events;
   if (last_stale_turn_ + 1 == metrics_.turns) {
     rebuild_ = true;
-    attend();
+    request_slow_turn();
   }
   last_stale_turn_ = metrics_.turns;
 }
 
-// Where all of it would stand, had it not been in the corridor: before what is queued. Without
-// memory it is dropped: what is ready is ready in the next turn, too.
+// Moves the rest of the ready list to the front of the queue, preserving call order. When memory
+// runs out it is dropped: level-triggered events are reported again in the next turn.
 void LoopCore::queue_rest() {
   const auto count = static_cast<std::size_t>(ready_end_ - next_ready_);
   if (!pending_.begin_front(count)) {
@@ -99,7 +98,7 @@ void LoopCore::queue_asyncs() {
   if (sent_.load(std::memory_order_relaxed) == nullptr) return;
   for (AsyncNode* node = sent_.exchange(nullptr, std::memory_order_acquire); node != nullptr;) {
     AsyncNode* next = node->next;
-    // From here on it can be sent anew, and its `next` belongs to the sender.
+    // From here on it can be sent again, and its `next` belongs to the sender.
     const bool is_owed = node->sent.exchange(AsyncNode::kUnsent) == AsyncNode::kSent;
     if (is_owed && node->head.active != 0 && !deliver(node->head, Events::async)) send(*node);
     node = next;
@@ -129,7 +128,8 @@ bool LoopCore::dispatch_ready(FdNode& node, Events events) {
   return true;
 }
 
-// One that cannot be told for want of memory stays, to be refused again in the next turn.
+// If a refusal cannot be reported because memory ran out, the node stays, to be refused again in
+// the next turn.
 void LoopCore::on_refused(FdNode& node, int error) {
   node.head.extra = static_cast<std::uint32_t>(error);
   count_out(node);
@@ -148,14 +148,13 @@ void LoopCore::on_expired(TimerNode& node) {
   }
 }
 
-// A timer that cannot be queued for want of memory is due again in the next turn; it never gets
-// lost.
+// A timer that cannot be queued because memory ran out is due again in the next turn.
 void LoopCore::default_expiry(TimerNode& node) {
   if (node.repeat > 0) {
     const std::int64_t repeat = std::min(node.repeat, kForever.count());
     const std::int64_t missed = (now_.count() - node.deadline) / repeat;
     node.deadline += (missed + 1) * repeat;
-    start_timer(node);  // Has room: it was there a moment ago.
+    start_timer(node);  // Cannot fail: it was linked a moment ago.
   } else {
     node.deadline = kParked;
   }

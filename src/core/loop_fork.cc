@@ -1,4 +1,4 @@
-// LoopCore: a parent's loop becomes the child's.
+// LoopCore: taking over a parent's loop in the child of a fork.
 #include "core/loop_core.h"
 
 #include <utility>
@@ -7,9 +7,9 @@
 
 namespace spate {
 
-// Until all is there, the loop is the parent's.
+// If a step fails, the loop still counts as the parent's.
 std::error_code LoopCore::after_fork() {
-  leave_corridor();
+  leave_fast_path();
   const std::uint32_t before = std::exchange(fork_generation_, sys::fork_generation());
   const std::error_code error = open_again();
   if (error) {
@@ -21,7 +21,8 @@ std::error_code LoopCore::after_fork() {
   paths_.after_fork();
   periodics_.after_fork();
   fork_hooks_due_ = true;
-  attend();
+  request_slow_turn();
+  locals_.on_fork();
   return {};
 }
 
@@ -32,8 +33,7 @@ std::error_code LoopCore::open_again() {
   return open();
 }
 
-// A thread that was about to put its node on the stack does not exist here: what is marked as sent
-// has been sent, and goes there now.
+// Pushes sent nodes again: a thread that was about to push its node does not exist in the child.
 void LoopCore::resend_asyncs() {
   for (AsyncNode* node = sent_.exchange(nullptr); node != nullptr;) {
     AsyncNode* next = node->next;

@@ -1,5 +1,5 @@
-// A million random operations on a whole loop, against a model that says who must be called with
-// which events in each turn.
+// A million random operations on a whole loop, compared with a model that computes which watchers
+// must be called with which events in each turn.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -32,7 +32,7 @@ constexpr std::uint32_t kBudget = 6;
 
 class Model;
 
-// Reports what the model makes up, and asks it whether it was told the right things.
+// Reports the events that the model generates, and has the model check the registrations.
 class ModelBackend final : public Backend {
  public:
   explicit ModelBackend(Model& model) : model_(model) {}
@@ -48,7 +48,7 @@ class ModelBackend final : public Backend {
   struct Registration {
     Events events;
     std::uint32_t generation;
-    int life;  // Of the number, as the model counts them.
+    int life;  // The life of the number in the model: it counts how often the number was reopened.
   };
   std::map<int, Registration> registered;
   std::vector<std::pair<int, std::uint32_t>> past;  // Generations that are no longer current.
@@ -57,7 +57,7 @@ class ModelBackend final : public Backend {
   Model& model_;
 };
 
-// With few watchers and no priorities most events are called without being queued.
+// With few watchers and no priorities, most events are called without being queued.
 struct Shape {
   int watchers;
   bool has_priorities;
@@ -93,13 +93,13 @@ class Model {
   int reported() const { return reported_; }
   int refused() const { return refused_; }
 
-  // ---- what the backend asks
+  // ---- called by the backend
 
   int life_of(int fd) const {
     const auto life = lives_.find(fd);
     return life == lives_.end() ? 0 : life->second;
   }
-  // Whether this registration is turned down. Its watchers end with an error then.
+  // Returns whether this registration is refused. Its watchers then end with an error.
   bool refuses(int fd) {
     if (std::find(files_, files_ + kFiles, fd) == files_ + kFiles || !random_.one_in(40))
       return false;
@@ -119,7 +119,7 @@ class Model {
   struct Watcher {
     std::unique_ptr<Io> io;
     int fd = kNullFile;
-    int life = 0;  // Of the number when it was set.
+    int life = 0;  // The life of the number when the watcher was set.
     Events wanted = Events::none;
     bool active = false;
   };
@@ -140,7 +140,7 @@ class Model {
   }
   Events some_events() { return static_cast<Events>(random_.between(1, 15)); }
 
-  // Every call has to be the model's next.
+  // Every call must be the next one in the model.
   void on_call(Io& io, Events events) {
     ++called_;
     const std::optional<PendingModel::Item> expected = pending_.take();
@@ -148,7 +148,7 @@ class Model {
     ASSERT_EQ(id_of(io), expected->id);
     ASSERT_EQ(static_cast<std::uint32_t>(events), static_cast<std::uint32_t>(expected->events));
     if (random_.one_in(8)) {
-      ASSERT_FALSE(io.is_pending());  // Asking has the rest queued.
+      ASSERT_FALSE(io.is_pending());  // Asking queues the remaining events.
     }
     if (any(events & Events::error)) {
       ASSERT_EQ(io.error(), std::error_code(ENOSPC, std::system_category()));
@@ -176,7 +176,7 @@ class Model {
     }
   }
 
-  // ---- the operations
+  // ---- operations
 
   void operate();
   void aim(int id) {
@@ -189,12 +189,13 @@ class Model {
   void start(int id) {
     Watcher& watcher = at(id);
     if (watcher.active) return;
-    if (watcher.life != life_of(watcher.fd)) aim(id);  // The duty of whoever closed it.
+    // As a program must after closing the number.
+    if (watcher.life != life_of(watcher.fd)) aim(id);
     ASSERT_TRUE(watcher.io->start());
     watcher.active = true;
     put_first(id);
   }
-  // The watcher started last is the first to be called.
+  // The watcher that was started last is called first.
   void put_first(int id) {
     std::vector<int>& there = on_[at(id).fd];
     there.insert(there.begin(), id);
@@ -220,7 +221,7 @@ class Model {
     if (!shape_.has_priorities || pending_.has(id)) return;
     watcher.io->set_priority(random_.between(-3, 3));
     if (!watcher.active) return;
-    std::erase(on_[watcher.fd], id);  // As stopped and started.
+    std::erase(on_[watcher.fd], id);  // As if it were stopped and started.
     put_first(id);
   }
   void feed(int id) {
@@ -228,7 +229,7 @@ class Model {
     ASSERT_TRUE(at(id).io->feed(events));
     pending_.feed(id, at(id).io->priority(), events);
   }
-  // The number may stay the same and mean another file.
+  // The number may stay the same and refer to another file.
   void close_and_reopen(int& fd) {
     const std::vector<int> there = on_[fd];
     if (there.size() == 1 && random_.one_in(2)) {
@@ -300,7 +301,8 @@ void Model::operate() {
   }
 }
 
-// Between the loop's telling and its calling: what is ready, and who is therefore called.
+// Called in the backend's wait(): generates the ready descriptors, and computes which watchers must
+// be called for them.
 void Model::make_up(ReadyList& ready) {
   check_registrations();
   if (!backend_->past.empty() && random_.one_in(3)) {
@@ -360,7 +362,7 @@ long ModelBackend::wait(Nanos, ReadyList& ready) {
   return 0;
 }
 
-TEST(LoopModel, CallsExactlyWhoTheModelSaysOverAMillionRandomOperations) {
+TEST(LoopModel, AgreesWithTheLoopOverAMillionRandomOperations) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE(seed);
     Model model(seed, kShapes[seed % std::size(kShapes)]);

@@ -1,4 +1,4 @@
-// LoopCore: starting and stopping nodes, as far as it is not inline.
+// LoopCore: starting and stopping nodes, except the inline parts.
 #include "core/loop_core.h"
 
 namespace spate {
@@ -12,7 +12,7 @@ std::error_code error_of(long result) {
 
 }  // namespace
 
-// A number that no open file has is refused where everybody looks for it: in a callback.
+// A number that no open file has is refused as usual: by the callback.
 bool LoopCore::start_fd_beyond(FdNode& node) {
   const std::error_code error = fds_.ensure(node.fd);
   if (!error) return start_fd(node);
@@ -26,7 +26,7 @@ std::error_code LoopCore::start_fd_now(FdNode& node) {
   if (!fds_.holds(node.fd)) {
     if (const std::error_code error = fds_.ensure(node.fd)) return error;
   }
-  if (is_in_corridor() && fds_.is_watched(node.fd)) queue_rest();
+  if (is_on_fast_path() && fds_.is_watched(node.fd)) queue_rest();
   fds_.start(node);
   const long result = fds_.reconcile_now(*backend_, node.fd);
   if (result < 0) {
@@ -37,25 +37,25 @@ std::error_code LoopCore::start_fd_now(FdNode& node) {
   return {};
 }
 
-bool LoopCore::start_fd_with_care(FdNode& node) {
+bool LoopCore::start_fd_slowly(FdNode& node) {
   if (!fds_.holds(node.fd)) return start_fd_beyond(node);
-  if (fds_.is_watched(node.fd)) leave_corridor();  // It is not for the newcomer.
+  // A ready event in the fast path's list is not for the new watcher.
+  if (fds_.is_watched(node.fd)) leave_fast_path();
   count_in(node);
   fds_.start(node);
   return true;
 }
 
-// One with a priority has to be known before the first is called; a direct one is told before
-// timers are.
+// A node with a priority must be known before the first call; a direct one is called before timers.
 void LoopCore::count_special(const FdNode& node, int change) {
   if (node.head.priority != kDirect) refs_ += change;
-  if (&node == &wakeup_node_) return attend();  // It may be refused.
-  set_detour(change);
+  if (&node == &wakeup_node_) return request_slow_turn();  // The backend may refuse it.
+  count_slow_reason(change);
 }
 
-void LoopCore::set_detour(int change) {
-  leave_corridor();
-  detours_ += change;
+void LoopCore::count_slow_reason(int change) {
+  leave_fast_path();
+  slow_reasons_ += change;
 }
 
 void LoopCore::modify_fd(FdNode& node, Events events) {
@@ -65,16 +65,17 @@ void LoopCore::modify_fd(FdNode& node, Events events) {
     node.events = (node.events & kFdIsNew) | static_cast<std::uint32_t>(events);
     return;
   }
-  // What is no longer asked for is forgotten, though it be asked for again; what another watcher of
-  // the descriptor has waited for is not this one's.
+  // Drops queued events that are no longer asked for, even if they are asked for again later.
+  // Events in the fast path's list belong to the old interest, or to another watcher of the
+  // descriptor, so the list is queued first.
   const bool drops = any(static_cast<Events>(node.events) & dropped);
-  if (is_in_corridor() && !is_being_served(node.fd) && (drops || fds_.is_shared(node)))
+  if (is_on_fast_path() && !is_being_served(node.fd) && (drops || fds_.is_shared(node)))
     queue_rest();
   if (node.head.pending != 0) pending_.drop(node.head, dropped);
   fds_.modify(node, events);
 }
 
-// One that has been stopped since the last wait is still known to the kernel, too.
+// A descriptor that was stopped since the last wait is still registered with the kernel.
 void LoopCore::stop_fd_before_close(FdNode& node) {
   forget_pending(node.head);
   const bool was_active = node.head.active != 0;
@@ -87,7 +88,7 @@ void LoopCore::stop_fd_now(FdNode& node) {
   if (!is_foreign() && fds_.was_last_watched_by(node)) fds_.reconcile_now(*backend_, node.fd);
 }
 
-void LoopCore::stop_fd_with_care(FdNode& node) {
+void LoopCore::stop_fd_slowly(FdNode& node) {
   forget_pending(node.head);
   if (node.head.active == 0) return;
   count_out(node);
@@ -105,8 +106,8 @@ bool LoopCore::move_timer(TimerNode& node, std::int64_t deadline) {
   return start_inactive(node);
 }
 
-// Only turns that have timers keep the queue up with the time.
-bool LoopCore::start_timer_with_care(TimerNode& node) {
+// Turns without timers do not advance the queue's time.
+bool LoopCore::start_timer_slowly(TimerNode& node) {
   timers_.keep_up(now_.count());
   if (!timers_.start(node)) return false;
   if (node.head.priority == kDirect) unref();
@@ -117,8 +118,8 @@ bool LoopCore::start_hook(Hook hook, Node& node) {
   if (node.active != 0) return true;
   if (!hooks(hook).add(node)) return false;
   if (keeps_alive(hook)) ref();
-  if (hook == Hook::idle) set_detour(1);
-  attend();
+  if (hook == Hook::idle) count_slow_reason(1);
+  request_slow_turn();
   return true;
 }
 
@@ -127,7 +128,7 @@ void LoopCore::stop_hook(Hook hook, Node& node) {
   if (node.active == 0) return;
   hooks(hook).remove(node);
   if (keeps_alive(hook)) unref();
-  if (hook == Hook::idle) set_detour(-1);
+  if (hook == Hook::idle) count_slow_reason(-1);
 }
 
 bool LoopCore::start_async(AsyncNode& node) {
@@ -137,7 +138,7 @@ bool LoopCore::start_async(AsyncNode& node) {
   return true;
 }
 
-// A node that was sent lies on the stack, which can only be emptied whole.
+// A sent node is on a lock-free stack, from which single nodes cannot be removed.
 void LoopCore::stop_async(AsyncNode& node) {
   forget_pending(node.head);
   if (node.head.active != 0) {

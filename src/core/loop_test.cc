@@ -15,6 +15,7 @@
 #include "spate/periodic.h"
 #include "spate/signal.h"
 #include "spate/timer.h"
+#include "tests/support/missing.h"
 #include "tests/support/running.h"
 #include "tests/support/scripted.h"
 #include "tests/support/system_error.h"
@@ -26,7 +27,7 @@ using testing::runs_out;
 using testing::ScriptedLoop;
 using testing::system_error;
 
-TEST(Loop, RefusesADescriptorBeyondItsTableInACallback) {
+TEST(Loop, ReportsADescriptorBeyondItsTableInTheCallback) {
   ScriptedLoop scripted;
   std::vector<Events> calls;
   Io io(*scripted.loop, 1'000'000, Events::read, [&calls](Events e) { calls.push_back(e); });
@@ -39,7 +40,7 @@ TEST(Loop, RefusesADescriptorBeyondItsTableInACallback) {
   EXPECT_EQ(io.start_now(), system_error(EBADF));
 }
 
-TEST(Loop, SaysThatItsTableCannotGrow) {
+TEST(Loop, ReportsThatItsTableCannotGrow) {
   const int fd = ::fcntl(0, F_DUPFD_CLOEXEC, 500);
   ASSERT_GE(fd, 500);
   for (std::uint64_t nth = 1; nth <= 3; ++nth) {
@@ -62,7 +63,7 @@ TEST(Loop, SaysThatItsTableCannotGrow) {
   ::close(fd);
 }
 
-TEST(Loop, RefusesAOnceWithoutADescriptorOrAnEvent) {
+TEST(Loop, RefusesOnceWithoutADescriptorOrAnEvent) {
   ScriptedLoop scripted;
   const auto never = [](Events) { ADD_FAILURE(); };
   EXPECT_EQ(scripted.loop->once(-1, Events::read, kForever, never), system_error(EINVAL));
@@ -71,7 +72,7 @@ TEST(Loop, RefusesAOnceWithoutADescriptorOrAnEvent) {
   EXPECT_EQ(scripted.loop->active_count(), 0);
 }
 
-TEST(Loop, LetsSixteenLoopsWatchASignalAndNoMore) {
+TEST(Loop, AllowsAtMostSixteenLoopsToWatchASignal) {
   struct Watching {
     std::unique_ptr<Loop> loop = std::move(*Loop::create());
     Signal signal{*loop, [] {}};
@@ -88,7 +89,7 @@ TEST(Loop, LetsSixteenLoopsWatchASignalAndNoMore) {
   EXPECT_FALSE(last.signal.start(SIGUSR2));
 }
 
-TEST(Loop, KeepsLoopTimeStillBetweenSuspendAndResume) {
+TEST(Loop, FreezesLoopTimeBetweenSuspendAndResume) {
   ScriptedLoop scripted;
   const Nanos before = scripted.loop->now();
   int called = 0;
@@ -108,7 +109,7 @@ TEST(Loop, KeepsLoopTimeStillBetweenSuspendAndResume) {
   EXPECT_EQ(called, 1);
 }
 
-TEST(Loop, TakesTheLongestRepetitionThereIs) {
+TEST(Loop, AcceptsTheLongestRepeatInterval) {
   ScriptedLoop scripted;
   int called = 0;
   Timer timer(*scripted.loop, [&called] { ++called; });
@@ -123,7 +124,7 @@ TEST(Loop, TakesTheLongestRepetitionThereIs) {
   EXPECT_EQ(called, 1);
 }
 
-TEST(Loop, TakesTheLongestIntervalAndTheFarthestTimesOfTheWallClock) {
+TEST(Loop, AcceptsTheLongestIntervalAndExtremeWallClockTimes) {
   ScriptedLoop scripted;
   int called = 0;
   Periodic periodic(*scripted.loop, [&called] { ++called; });
@@ -137,9 +138,9 @@ TEST(Loop, TakesTheLongestIntervalAndTheFarthestTimesOfTheWallClock) {
   EXPECT_EQ(called, 1) << "a time long past is due at once";
 }
 
-// ---- what only a real backend has
+// ---- only with a real backend
 
-TEST(Epoll, TakesMoreEventsThanOneBatchHolds) {
+TEST(Epoll, DeliversMoreEventsThanOneBatchHolds) {
   const auto loop = std::move(*Loop::create({.backend = "epoll"}));
   constexpr int kPipes = 400;
   struct Pipe {
@@ -164,10 +165,11 @@ TEST(Epoll, TakesMoreEventsThanOneBatchHolds) {
   }
 }
 
-TEST(Select, RefusesADescriptorThatItsSetsCannotHold) {
+TEST(Select, RefusesADescriptorBeyondItsSetSize) {
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
-  if (limit.rlim_max <= FD_SETSIZE + 10) GTEST_SKIP() << "so many cannot be had here";
+  if (limit.rlim_max < FD_SETSIZE + 10)
+    GTEST_SKIP() << testing::too_few_descriptors(FD_SETSIZE + 10);
   const rlimit before = limit;
   limit.rlim_cur = limit.rlim_max;
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -185,7 +187,7 @@ TEST(Select, RefusesADescriptorThatItsSetsCannotHold) {
   ::setrlimit(RLIMIT_NOFILE, &before);
 }
 
-TEST(PollAndSelect, EndTheWatchersOfADescriptorThatWasClosedBehindThem) {
+TEST(PollAndSelect, StopTheWatchersOfADescriptorClosedWhileRegistered) {
   for (const std::string_view backend : {"poll", "select"}) {
     const auto loop = std::move(*Loop::create({.backend = backend}));
     int ends[2];

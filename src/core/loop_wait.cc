@@ -1,44 +1,45 @@
-// LoopCore: how long the loop may sleep, and sleeping; and time, which passes meanwhile.
+// LoopCore: computing the timeout, sleeping, and reading the clock.
 #include "core/loop_core.h"
 
 #include <algorithm>
 
 namespace spate {
 
-// Whether a turn has more to look after than descriptors, timers and messages.
-bool LoopCore::needs_attention() const {
-  return fork_hooks_due_ || rebuild_ || is_deaf() || is_suspended() || spinner_.is_on() ||
+// Returns whether a turn needs the slow path.
+bool LoopCore::has_slow_work() const {
+  return fork_hooks_due_ || rebuild_ || is_wakeup_stopped() || is_suspended() || spinner_.is_on() ||
          !hooks(Hook::prepare).empty() || !hooks(Hook::idle).empty() ||
          !hooks(Hook::check).empty() || fds_.has_always_ready() || paths_.has_unreported() ||
          !periodics_.empty();
 }
 
-// How long nothing of the loop's own can become due. Without timers that needs no clock.
+// Returns how long no internal event can become due. Without timers it reads no clock.
 Nanos LoopCore::wait_time() noexcept {
   if (!pending_.empty() || fds_.has_changes()) return Nanos{0};
   Nanos longest = kForever;
-  if (attention_) {
+  if (needs_slow_turn_) {
     if (!hooks(Hook::idle).empty() || fds_.has_always_ready() || paths_.has_unreported())
       return Nanos{0};
-    longest = std::min(periodics_.longest_wait(), is_deaf() ? kDeafSleep : kForever);
+    longest = std::min(periodics_.longest_wait(), is_wakeup_stopped() ? kDeafSleep : kForever);
   } else if (timers_.size() == 0) {
     return kForever;
   }
-  update_now();                   // The callbacks may have taken their time.
-  timers_.advance(now_.count());  // So that it is a deadline that comes next, if it is near.
+  update_now();                   // The callbacks may have taken time.
+  timers_.advance(now_.count());  // Opens near buckets, so that the next time is a deadline.
   const std::int64_t deadline = timers_.next_deadline();
   if (deadline <= now_.count()) return Nanos{0};
   if (deadline == INT64_MAX || is_suspended()) return longest;
   return std::min(Nanos{deadline} - now_, longest);
 }
 
-// A wait that ends only because timers have to be sorted more finely goes on: nobody is to see it.
+// A timeout that only cascades the timer wheel does not end the turn.
 long LoopCore::wait_by_the_clock() noexcept {
   for (;;) {
     const Nanos timeout = wait_time();
     if (timeout <= Nanos{0}) return look();
     const Nanos began = now_;
-    const bool spins = spinner_.is_on() && !is_suspended();  // For which time has to pass.
+    // Spinning needs a clock that advances.
+    const bool spins = spinner_.is_on() && !is_suspended();
     const long result = spins ? spin_and_sleep(timeout) : sleep(timeout);
     const bool timed_out = now_ - began >= timeout;
     if (result < 0 || !timed_out || has_found_something()) return result;
@@ -64,8 +65,8 @@ long LoopCore::spin_and_sleep(Nanos timeout) noexcept {
   return result;
 }
 
-// What other threads have left is looked for on the way in. What they leave after that wakes the
-// loop: if nobody did, there is nothing.
+// Checks for messages after announcing the sleep. A later message wakes the loop, so no second
+// check is needed unless it was woken.
 long LoopCore::sleep(Nanos timeout) noexcept {
   wakeup_.announce_sleep();
   has_messages_ = has_messages();
@@ -76,7 +77,8 @@ long LoopCore::sleep(Nanos timeout) noexcept {
   return result;
 }
 
-// Without sleeping, and therefore without an announcement.
+// Does not sleep, and therefore does not announce it. Senders make no system call then, so the
+// queues are always checked afterwards.
 long LoopCore::look() noexcept {
   has_messages_ = true;
   return wait_once(Nanos{0});
@@ -94,9 +96,9 @@ void LoopCore::end_sleep() {
 }
 
 Nanos LoopCore::prepare_to_wait() {
-  if (is_foreign()) return Nanos{0};  // run() says what is the matter.
+  if (is_foreign()) return Nanos{0};  // run() will return the error.
   if (depth_ > 0) locals_.on_handover();
-  leave_corridor();
+  leave_fast_path();
   reconcile();
   const Nanos timeout = wait_time();
   if (timeout == Nanos{0}) return timeout;
@@ -106,7 +108,7 @@ Nanos LoopCore::prepare_to_wait() {
 
 void LoopCore::suspend() {
   if (!is_suspended()) suspended_at_ = clock_.monotonic();
-  attend();
+  request_slow_turn();
 }
 
 void LoopCore::resume() {

@@ -1,4 +1,4 @@
-// The one place that prints and ends the program, because it was asked to.
+// The only code that prints and ends the program, at the caller's request.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -8,9 +8,13 @@
 namespace spate {
 
 void give_up(std::error_code error, std::source_location where) {
+  give_up(std::string_view(error.message()), where);
+}
+
+void give_up(std::string_view error, std::source_location where) {
   const char* slash = std::strrchr(where.file_name(), '/');
-  std::fprintf(stderr, "%s:%u: %s\n", slash != nullptr ? slash + 1 : where.file_name(),
-               static_cast<unsigned>(where.line()), error.message().c_str());
+  std::fprintf(stderr, "%s:%u: %.*s\n", slash != nullptr ? slash + 1 : where.file_name(),
+               static_cast<unsigned>(where.line()), static_cast<int>(error.size()), error.data());
   std::exit(1);
 }
 

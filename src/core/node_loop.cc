@@ -1,4 +1,4 @@
-// NodeLoop's part of a loop's face: each function hands over to LoopCore.
+// NodeLoop: each function forwards to LoopCore.
 #include "spate/node_loop.h"
 
 #include <cerrno>
@@ -19,7 +19,7 @@ Result<std::unique_ptr<Loop>> assemble(OpenedBackend backend, const LayerOptions
   return loop;
 }
 
-// What all kinds have in common that a part of the loop looks after.
+// Starts a node of a kind that has its own object in the loop.
 template <class Part, class N>
 std::error_code start_with(LoopCore& loop, Part& part, N& node) {
   if (node.head.active != 0) return {};

@@ -11,7 +11,7 @@ namespace spate {
 
 namespace {
 
-// A file may bear any time at all, and nanoseconds reach from 1677 to 2262.
+// A file may have any time, while nanoseconds only reach from 1677 to 2262.
 WallTime to_time(const timespec& spec) {
   constexpr auto kEnd = std::chrono::floor<std::chrono::seconds>(Nanos::max()).count();
   if (spec.tv_sec >= kEnd) return WallTime::max();
@@ -25,19 +25,7 @@ sys::Follow follow_of(const StatNode& node) {
 
 FileStatus look(const char* path, sys::Follow follow) {
   struct stat status{};
-  if (sys::look_at(path, follow, status) < 0) return {};
-  return {
-      .device = status.st_dev,
-      .inode = status.st_ino,
-      .links = status.st_nlink == 0 ? 1 : status.st_nlink,  // Some file systems do not count them.
-      .special_device = status.st_rdev,
-      .size = status.st_size,
-      .mode = status.st_mode,
-      .uid = status.st_uid,
-      .gid = status.st_gid,
-      .accessed = to_time(status.st_atim),
-      .modified = to_time(status.st_mtim),
-      .changed = to_time(status.st_ctim)};
+  return sys::look_at(path, follow, status) < 0 ? FileStatus{} : file_status_of(status);
 }
 
 std::string parent_of(const std::string& path) {
@@ -52,7 +40,7 @@ bool is_root(const std::string& path) { return path == "/" || path == "."; }
 
 bool is_missing(long error) { return error == -ENOENT || error == -ENOTDIR; }
 
-// Also of what is not there yet.
+// Also for a path that does not exist yet.
 bool is_remote(std::string path) {
   long result = sys::is_remote(path.c_str());
   for (; result < 0 && !is_root(path); result = sys::is_remote(path.c_str()))
@@ -60,10 +48,25 @@ bool is_remote(std::string path) {
   return result > 0;
 }
 
-// How often what is looked for may come into being while it is looked for.
+// How often a path that appears and disappears meanwhile is tried.
 constexpr int kAttempts = 8;
 
 }  // namespace
+
+FileStatus file_status_of(const struct stat& status) {
+  return {
+      .device = status.st_dev,
+      .inode = status.st_ino,
+      .links = status.st_nlink == 0 ? 1 : status.st_nlink,  // Some file systems do not count links.
+      .special_device = status.st_rdev,
+      .size = status.st_size,
+      .mode = status.st_mode,
+      .uid = status.st_uid,
+      .gid = status.st_gid,
+      .accessed = to_time(status.st_atim),
+      .modified = to_time(status.st_mtim),
+      .changed = to_time(status.st_ctim)};
+}
 
 PathWatch::PathWatch(LoopCore& loop) : loop_(loop) {
   inotify_node_.head.priority = kDirect;
@@ -74,9 +77,14 @@ PathWatch::PathWatch(LoopCore& loop) : loop_(loop) {
   };
 }
 
+std::error_code PathWatch::check(const char* path) {
+  if (path == nullptr || *path == '\0') return {EINVAL, std::system_category()};
+  if (std::strlen(path) >= PATH_MAX) return {ENAMETOOLONG, std::system_category()};
+  return {};
+}
+
 std::error_code PathWatch::start(StatNode& node) {
-  if (node.path == nullptr || *node.path == '\0') return {EINVAL, std::system_category()};
-  if (std::strlen(node.path) >= PATH_MAX) return {ENAMETOOLONG, std::system_category()};
+  if (const std::error_code error = check(node.path)) return error;
   if (loop_.is_foreign()) return Error::loop_forked;  // The inotify may be the parent's.
   node.poll = {};
   node.poll.head.priority = kDirect;
@@ -119,7 +127,7 @@ void PathWatch::stop_all() {
 
 void PathWatch::refresh(StatNode& node) { node.current = look(node); }
 
-// The parent's inotify is shared with it: the child needs its own.
+// The inotify is shared with the parent: the child needs its own.
 void PathWatch::after_fork() {
   if (!inotify_.is_open()) return;
   loop_.stop_fd_before_close(inotify_node_);
@@ -129,8 +137,8 @@ void PathWatch::after_fork() {
     add_watch(*node);
     poll_too(*node);
   }
-  has_unreported_ = true;  // What came before the new watches went with the old ones.
-  loop_.attend();
+  has_unreported_ = true;  // Events before the new watches were lost.
+  loop_.request_slow_turn();
 }
 
 // ---- inotify
@@ -148,8 +156,7 @@ bool PathWatch::open_inotify() {
   return true;
 }
 
-// What comes and goes as fast as it is looked for, and what hides behind a link to nowhere, is
-// polled.
+// A path that appears and disappears too fast, or that is behind a dangling link, is polled.
 void PathWatch::add_watch(StatNode& node) {
   if (!open_inotify()) return;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
@@ -159,15 +166,15 @@ void PathWatch::add_watch(StatNode& node) {
   }
 }
 
-// Zero, or a negated errno.
+// Returns 0, or a negated errno.
 long PathWatch::watch_file(StatNode& node, const char* path, sys::Follow follow) {
   const long watch = sys::inotify_add(inotify_.get(), path, follow);
   node.watch = watch < 0 ? -1 : static_cast<int>(watch);
   return watch < 0 ? watch : 0;
 }
 
-// What is missing today comes into being below the nearest directory that exists. False if it has
-// come already, before the directory was watched.
+// Watches the nearest existing directory, below which a missing path will be created. False if the
+// path was created before the directory was watched.
 bool PathWatch::watch_nearest_parent(StatNode& node) {
   std::string missing = node.path;
   long error = -ENOENT;
@@ -181,7 +188,7 @@ bool PathWatch::watch_nearest_parent(StatNode& node) {
   return false;
 }
 
-// The kernel counts one watch for all nodes of one file.
+// The kernel has one watch for all nodes of one file.
 void PathWatch::drop_watch(StatNode& node) {
   const int watch = node.watch;
   node.watch = -1;
@@ -192,8 +199,7 @@ void PathWatch::drop_watch(StatNode& node) {
   sys::inotify_remove(inotify_.get(), watch);
 }
 
-// Keeps the polling timer going exactly while inotify does not see everything. False when memory
-// runs out.
+// Runs the polling timer while inotify does not see everything. False when memory runs out.
 bool PathWatch::poll_too(StatNode& node) {
   const bool needed =
       node.watch < 0 || is_remote(node.path) || (node.follow_links && sys::is_link(node.path));
@@ -204,7 +210,7 @@ bool PathWatch::poll_too(StatNode& node) {
   return true;
 }
 
-// The backend has refused the descriptor: from here on, everything is looked at now and then.
+// The backend has refused the descriptor: from here on everything is polled.
 void PathWatch::do_without_inotify() {
   inotify_refused_ = true;
   inotify_ = sys::Descriptor();
@@ -245,7 +251,7 @@ void PathWatch::report_again() {
   on_watch_event(-1, false);
 }
 
-// The watch is set again before the look, so that no change can fall between the two.
+// Sets the watch again before reading the status, so that no change falls in between.
 void PathWatch::look_at(StatNode& node) {
   const int before = node.watch;
   const FileStatus first_look = look(node);
@@ -258,7 +264,7 @@ void PathWatch::look_at(StatNode& node) {
   if (now == node.current) return;
   if (!loop_.deliver(node.head, Events::stat)) {
     has_unreported_ = true;
-    loop_.attend();
+    loop_.request_slow_turn();
     return;
   }
   node.previous = node.current;

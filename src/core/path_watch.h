@@ -1,5 +1,5 @@
-// PathWatch: the paths that one loop watches, by inotify where that sees everything, by looking now
-// and then elsewhere.
+// PathWatch: the paths that one loop watches: by inotify where that sees everything, by polling
+// elsewhere.
 #pragma once
 
 #include <string>
@@ -13,20 +13,29 @@ namespace spate {
 
 class LoopCore;
 
+// Converts the system's status of a file that exists.
+FileStatus file_status_of(const struct stat& status);
+
 class PathWatch {
  public:
   explicit PathWatch(LoopCore& loop);
   PathWatch(const PathWatch&) = delete;
   PathWatch& operator=(const PathWatch&) = delete;
 
+  // Returns the error of a path that cannot be watched: EINVAL, also for nullptr; ENAMETOOLONG.
+  static std::error_code check(const char* path);
   std::error_code start(StatNode& node);
   void stop(StatNode& node);
   void stop_all();
   void after_fork();
-  // A change that could not be queued for want of memory.
+  template <class F>
+  void for_each(const F& show) const {
+    for (const StatNode* node = first_; node != nullptr; node = node->next) show(*node);
+  }
+  // True if a change could not be queued because memory ran out.
   bool has_unreported() const { return has_unreported_; }
   void report_again();
-  // Looks without reporting.
+  // Reads the status without reporting.
   static void refresh(StatNode& node);
 
  private:

@@ -12,8 +12,8 @@ bool PendingQueue::reserve(std::size_t nodes) {
   return true;
 }
 
-// One that is queued already, or for which there is no room yet.
-bool PendingQueue::feed_with_care(Node& node, Events events) {
+// Slow path: the node is queued already, or there is no room yet.
+bool PendingQueue::feed_slowly(Node& node, Events events) {
   if (node.pending == 0) {
     Array<Due>& entries = lines_[level_of(node)].entries;
     return entries.reserve(entries.size() + 1) && feed(node, events);
@@ -68,7 +68,7 @@ void PendingQueue::end_front() {
   Array<Due>& entries = line.entries;
   const std::size_t count = entries.size() - front_;
   line.turn_end = std::max(line.turn_end, line.head) + count;
-  if (front_ == line.head) return;  // There is nothing else.
+  if (front_ == line.head) return;  // Nothing else is queued.
   std::rotate(entries.begin() + line.head, entries.begin() + front_, entries.end());
   for (std::size_t i = line.head; i < entries.size(); ++i) {
     if (entries[i].node != nullptr) entries[i].node->pending = static_cast<std::uint32_t>(i) + 1;
@@ -97,8 +97,8 @@ void PendingQueue::clear() {
   count_ = 0;
 }
 
-// Moves the rest of a line to its front. Cheap, since it is nearly always empty: only a spent
-// budget leaves anything.
+// Moves the rest of a queue to its front. Cheap, since the rest is nearly always empty: only a
+// spent budget leaves anything.
 void PendingQueue::drop_taken(Line& line) {
   if (line.head == 0) return;
   std::size_t kept = 0;

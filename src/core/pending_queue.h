@@ -1,9 +1,8 @@
-// PendingQueue: events that were queued and not yet called, one line per priority, first come first
-// served.
+// PendingQueue: queued events, one first-in first-out queue per priority.
 //
-// A node is queued at most once; feeding it again adds to its events. Taking it out is O(1): its
-// place is blanked. A turn is fair: all that stood in line when it began is taken in it, and what
-// is fed meanwhile, `budget` at most, too.
+// A node is queued at most once; feeding it again adds to its events. Removing it is O(1): its
+// entry is blanked. A turn is fair: it takes all events that were queued when it began, and at most
+// `budget` of those fed meanwhile.
 #pragma once
 
 #include <bit>
@@ -17,40 +16,43 @@ namespace spate {
 
 class PendingQueue {
  public:
-  // Within the range, whatever the node says.
+  // Returns the priority, clamped to the range.
   static int priority_of(const Node& node) {
     if (node.priority >= kPriorityMax) return kPriorityMax;
     return node.priority <= kPriorityMin ? kPriorityMin : node.priority;
   }
 
-  // False when memory runs out.
+  // Queues an event. False when memory runs out.
   bool feed(Node& node, Events events);
-  // Room for so many more, so that feed() cannot fail.
+  // Reserves room, so that feed() cannot fail.
   bool reserve(std::size_t nodes);
-  // Returns the events that were queued for it.
+  // Removes the node's event, and returns it.
   [[gnu::cold]] Events remove(Node& node);
 
-  // Takes these away from what is queued for it.
+  // Removes some events of the node.
   void drop(Node& node, Events events);
 
   void begin_turn(std::uint32_t budget) {
     extra_ = budget;
     if ((runnable_ | put_off_) != 0) begin_lines();
   }
-  // The next to be called, no longer pending; false when the turn is over.
+  // Removes the next event of the turn, whose node is no longer pending; false when the turn is
+  // over.
   bool take(Due& due) { return take_from(0, due); }
 
-  // What is fed between these two comes before all else of priority 0, and belongs to this turn.
-  // There is room for `nodes` then; false if not, and nothing begun.
+  // Events fed between begin_front() and end_front() come before all others of priority 0, and
+  // belong to this turn. begin_front() reserves room for `nodes`; false, with nothing begun, when
+  // memory runs out.
   bool begin_front(std::size_t nodes);
   void end_front();
-  // Whether anything of a higher priority than 0 may be left to this turn; and the next of it.
+  // Returns whether this turn may have events of a priority above 0; take_urgent() takes the next
+  // one.
   bool has_urgent() const { return runnable_ >= 2u << kNormal; }
   bool take_urgent(Due& due) { return take_from(kNormal + 1, due); }
 
-  // A batch: entries that a caller has taken into an array of his own, and will come to one after
-  // the other. Until then their nodes count as pending: what is removed is blanked in the array.
-  // Begins an empty one, and gives back what is left of the last. False when memory runs out.
+  // ---- batches: entries in the caller's array that will be claimed one after the other. Until
+  // then their nodes count as pending, and removing one blanks its entry.
+  // Begins an empty batch, and gives back the rest of the last one. False when memory runs out.
   bool begin_batch(Due* entries) {
     if (!give_back()) return false;
     batch_ = entries;
@@ -64,7 +66,7 @@ class PendingQueue {
     due.node->pending = kHeld | static_cast<std::uint32_t>(batch_size_);
     ++held_;
   }
-  // The caller has come to this entry. Returns nullptr if it has been removed.
+  // Claims an entry. Returns nullptr if it was removed.
   Node* claim(Due& entry) {
     Node* const node = std::exchange(entry.node, nullptr);
     if (node == nullptr) return nullptr;
@@ -72,25 +74,25 @@ class PendingQueue {
     --held_;
     return node;
   }
-  // Queues once more what has not been claimed: of priority 0, before all else. False when memory
-  // runs out, and nothing is changed.
+  // Queues unclaimed entries again: those of priority 0 before all others. False, with nothing
+  // changed, when memory runs out.
   bool give_back() { return held_ == 0 || give_back_held(); }
 
   std::size_t size() const { return count_ + held_; }
   bool empty() const { return count_ == 0; }
-  // Whether anything of this or a higher priority is queued.
+  // Returns whether an event of this or a higher priority is queued.
   bool has_from(int priority) const;
   void clear();
 
  private:
   struct Line {
-    Array<Due> entries;  // A removed one has no node.
+    Array<Due> entries;  // A removed entry has no node.
     std::size_t head = 0;
-    std::size_t turn_end = 0;  // What lies before was here when the turn began.
+    std::size_t turn_end = 0;  // Entries before it were queued when the turn began.
   };
 
-  static constexpr int kNormal = -kPriorityMin;  // The level of priority 0.
-  // In Node::pending: the place is one in the batch.
+  static constexpr int kNormal = -kPriorityMin;  // The index of priority 0.
+  // In Node::pending: the index is that of a batch entry.
   static constexpr std::uint32_t kHeld = 1u << 31;
 
   static int level_of(const Node& node) {
@@ -98,7 +100,7 @@ class PendingQueue {
     if (level < kPriorityLevels) return static_cast<int>(level);
     return priority_of(node) - kPriorityMin;
   }
-  [[gnu::noinline]] bool feed_with_care(Node& node, Events events);
+  [[gnu::noinline]] bool feed_slowly(Node& node, Events events);
   static bool is_held(const Node& node) { return (node.pending & kHeld) != 0; }
   Due& entry_of(const Node& node) {
     return is_held(node) ? batch_[(node.pending & ~kHeld) - 1]
@@ -111,22 +113,23 @@ class PendingQueue {
 
   Line lines_[kPriorityLevels];
   std::size_t count_ = 0;
-  std::uint32_t extra_ = 0;     // How many of those fed in this turn may still be taken.
-  std::uint32_t runnable_ = 0;  // The lines that may have something for this turn, bit by level.
-  std::uint32_t put_off_ = 0;   // Those with something for the next one only.
-  std::size_t front_ = 0;       // From here on the line of priority 0 is to come before the rest.
+  std::uint32_t extra_ = 0;     // How many events fed in this turn may still be taken in it.
+  std::uint32_t runnable_ = 0;  // The queues that may have events for this turn, a bit each.
+  std::uint32_t put_off_ = 0;   // The queues that only have events for the next turn.
+  std::size_t front_ = 0;       // From here on the queue of priority 0 has the events for its
+                                // front.
   Due* batch_ = nullptr;
   std::size_t batch_size_ = 0;
-  std::size_t held_ = 0;  // How many of the batch have not been claimed, nor removed.
+  std::size_t held_ = 0;  // Entries of the batch that were neither claimed nor removed.
 };
 
-// Every event goes through these two.
+// Fast paths, used for every event.
 
 inline bool PendingQueue::feed(Node& node, Events events) {
   const int level = level_of(node);
   Line& line = lines_[level];
   if (node.pending != 0 || line.entries.size() == line.entries.capacity())
-    return feed_with_care(node, events);
+    return feed_slowly(node, events);
   line.entries.push_reserved({&node, events});
   node.pending = static_cast<std::uint32_t>(line.entries.size());
   runnable_ |= 1u << level;

@@ -31,7 +31,7 @@ std::vector<int> take_all(PendingQueue& queue, const std::vector<Node>& nodes) {
   return taken;
 }
 
-TEST(PendingQueue, TakesThePrioritiesHighestFirstAndEachInOrderOfFeeding) {
+TEST(PendingQueue, PopsByPriorityThenInFeedOrder) {
   std::vector<Node> nodes = nodes_with_priorities({0, -2, 2, 0, 1, 2, -1});
   PendingQueue queue;
   for (Node& node : nodes) ASSERT_TRUE(queue.feed(node, Events::custom));
@@ -49,7 +49,7 @@ TEST(PendingQueue, ClampsPrioritiesBeyondTheRange) {
   EXPECT_EQ(take_all(queue, nodes), (std::vector<int>{1, 3, 4, 0, 2}));
 }
 
-TEST(PendingQueue, MergesWhatIsFedTwiceAndKeepsTheFirstPlace) {
+TEST(PendingQueue, MergesRepeatedFeedsAtTheFirstPosition) {
   std::vector<Node> nodes(2);
   PendingQueue queue;
   queue.feed(nodes[0], Events::read);
@@ -64,7 +64,7 @@ TEST(PendingQueue, MergesWhatIsFedTwiceAndKeepsTheFirstPlace) {
   EXPECT_EQ(nodes[0].pending, 0u) << "no longer pending when it is taken";
 }
 
-TEST(PendingQueue, ForgetsWhatIsRemovedAndReturnsItsEvents) {
+TEST(PendingQueue, RemovesANodeAndReturnsItsEvents) {
   std::vector<Node> nodes(3);
   PendingQueue queue;
   for (Node& node : nodes) queue.feed(node, Events::read);
@@ -77,7 +77,7 @@ TEST(PendingQueue, ForgetsWhatIsRemovedAndReturnsItsEvents) {
   EXPECT_EQ(take_all(queue, nodes), (std::vector<int>{0, 2}));
 }
 
-TEST(PendingQueue, TakesWhatIsFedMeanwhileUntilTheBudgetIsSpent) {
+TEST(PendingQueue, PopsNewlyFedNodesUntilTheBudgetIsSpent) {
   std::vector<Node> nodes(1);
   PendingQueue queue;
   queue.feed(nodes[0], Events::custom);
@@ -94,7 +94,7 @@ TEST(PendingQueue, TakesWhatIsFedMeanwhileUntilTheBudgetIsSpent) {
   EXPECT_EQ(take_all(queue, nodes), std::vector<int>{0}) << "what was left is of the next turn";
 }
 
-TEST(PendingQueue, TakesEverythingThatStoodInLineWhateverTheBudget) {
+TEST(PendingQueue, PopsAllPreviouslyQueuedNodesRegardlessOfTheBudget) {
   std::vector<Node> nodes = nodes_with_priorities({2, 2, -2, -2});
   PendingQueue queue;
   for (Node& node : nodes) queue.feed(node, Events::custom);
@@ -109,7 +109,7 @@ TEST(PendingQueue, TakesEverythingThatStoodInLineWhateverTheBudget) {
   EXPECT_EQ(queue.size(), 1u);
 }
 
-TEST(PendingQueue, LetsANestedTurnTakeWhatTheOuterOneHasLeft) {
+TEST(PendingQueue, NestedTurnTakesRestOfOuterTurn) {
   std::vector<Node> nodes = nodes_with_priorities({0, 0, 0, 1});
   PendingQueue queue;
   for (int i = 0; i < 3; ++i) queue.feed(nodes[static_cast<std::size_t>(i)], Events::custom);
@@ -124,7 +124,7 @@ TEST(PendingQueue, LetsANestedTurnTakeWhatTheOuterOneHasLeft) {
   EXPECT_FALSE(queue.take(due)) << "nothing is left for the outer turn";
 }
 
-TEST(PendingQueue, SeesWhetherSomethingOfAPriorityOrAHigherOneIsQueued) {
+TEST(PendingQueue, DetectsNodesQueuedAtOrAboveAPriority) {
   std::vector<Node> nodes = nodes_with_priorities({0});
   PendingQueue queue;
   EXPECT_FALSE(queue.has_from(kPriorityMin));
@@ -151,7 +151,7 @@ TEST(PendingQueue, LeavesNoNodePendingWhenItIsCleared) {
   EXPECT_FALSE(queue.take(due));
 }
 
-TEST(PendingQueue, SaysThatMemoryRanOutAndLeavesTheNodeAsItWas) {
+TEST(PendingQueue, ReportsThatMemoryRanOutAndLeavesTheNodeUnchanged) {
   std::vector<Node> nodes(1);
   PendingQueue queue;
   {
@@ -210,7 +210,7 @@ void take_batch(PendingQueue& queue, Due* batch) {
   while (queue.take(due)) queue.hold(due);
 }
 
-TEST(PendingQueue, WhatIsHeldInABatchIsRemovedAndFedThere) {
+TEST(PendingQueue, UpdatesNodesThatAreInABatch) {
   std::vector<Node> nodes(3);
   PendingQueue queue;
   for (Node& node : nodes) queue.feed(node, Events::custom);
@@ -229,7 +229,7 @@ TEST(PendingQueue, WhatIsHeldInABatchIsRemovedAndFedThere) {
   for (const Node& node : nodes) EXPECT_EQ(node.pending, 0u);
 }
 
-TEST(PendingQueue, WhatIsGivenBackComesBeforeTheRest) {
+TEST(PendingQueue, PutsReturnedBatchBeforeRest) {
   std::vector<Node> nodes(4);
   PendingQueue queue;
   for (int i : {0, 1, 2}) queue.feed(nodes[i], Events::custom);
@@ -243,7 +243,21 @@ TEST(PendingQueue, WhatIsGivenBackComesBeforeTheRest) {
   EXPECT_EQ(take_all(queue, nodes), (std::vector<int>{1, 2, 3, 0}));
 }
 
-TEST(PendingQueue, ABatchThatCannotBeGivenBackStays) {
+TEST(PendingQueue, DefersNodesFedAfterABatchWasReturned) {
+  std::vector<Node> nodes(4);
+  PendingQueue queue;
+  for (int i : {0, 1, 2}) queue.feed(nodes[i], Events::custom);
+  Due batch[3];
+  ASSERT_TRUE(queue.begin_batch(batch));
+  queue.begin_turn(0);
+  Due due;
+  while (queue.take(due)) queue.hold(due);
+  EXPECT_TRUE(queue.give_back());
+  queue.feed(nodes[3], Events::custom);
+  EXPECT_EQ(take_all(queue, nodes), (std::vector<int>{0, 1, 2}));
+}
+
+TEST(PendingQueue, KeepsABatchThatCannotBeReturned) {
   std::vector<Node> nodes(1);
   PendingQueue queue;
   queue.feed(nodes[0], Events::custom);

@@ -9,12 +9,12 @@ namespace spate {
 
 namespace {
 
-// More than the clock is slewed between two looks, less than anybody sets it by.
+// Greater than the slewing of the clock between two checks, less than any manual setting.
 constexpr Nanos kJump{50'000'000};
-// How often it is looked for where nothing tells of it.
+// The interval of checks where the kernel does not report changes.
 constexpr Nanos kLookAgain{60'000'000'000};
 
-// How far `time` is past the last multiple of `interval`.
+// Returns how far `time` is past the last multiple of `interval`.
 std::int64_t phase(std::int64_t time, std::int64_t interval) {
   const std::int64_t rest = time % interval;
   return rest < 0 ? rest + interval : rest;
@@ -51,7 +51,7 @@ std::error_code Periodics::start(PeriodicNode& node) {
     return no_memory;
   }
   if (nodes_.size() == 1) watch_for_changes();
-  loop_.attend();
+  loop_.request_slow_turn();
   const std::int64_t wall = loop_.wall_now().time_since_epoch().count();
   node.at = node.reschedule == nullptr && node.interval == 0 ? node.offset : next_time(node, wall);
   schedule(node, wall);
@@ -75,7 +75,7 @@ void Periodics::stop_all() {
   while (!nodes_.empty()) stop(*nodes_.back());
 }
 
-// The first time after `now`. For one that is not repeated, its only time.
+// Returns the first time after `now`, or the only time of a one-shot node.
 std::int64_t Periodics::next_time(const PeriodicNode& node, std::int64_t now) {
   if (node.reschedule != nullptr) {
     const auto ask = [&] { return node.reschedule(node.reschedule_context, WallTime{Nanos{now}}); };
@@ -88,18 +88,18 @@ std::int64_t Periodics::next_time(const PeriodicNode& node, std::int64_t now) {
   return now <= INT64_MAX - away ? now + away : INT64_MAX;
 }
 
-// Sets the timer for the time that the node has.
+// Sets the timer for the node's time.
 void Periodics::schedule(PeriodicNode& node, std::int64_t wall) {
   const bool is_beyond = wall < 0 && node.at > INT64_MAX + wall;
   const Nanos away = is_beyond ? kForever : Nanos{node.at > wall ? node.at - wall : 0};
   loop_.restart_timer(node.timer, deadline_after(loop_.now(), away).count());
 }
 
-// The wall clock is early when it was set back, or was slewed: then the time has yet to come.
+// The wall clock may be before the time if it was set back, or slewed: waits again.
 void Periodics::on_timer(PeriodicNode& node) {
   const std::int64_t wall = loop_.wall_now().time_since_epoch().count();
   if (wall < node.at) return schedule(node, wall);
-  if (!loop_.deliver(node.head, Events::periodic)) return schedule(node, wall);  // Due once more.
+  if (!loop_.deliver(node.head, Events::periodic)) return schedule(node, wall);  // Due again.
   node.at = next_time(node, wall);
   if (node.at > wall) return schedule(node, wall);
   loop_.retire(node);
@@ -120,7 +120,8 @@ void Periodics::check_clock() {
   for (std::size_t i = nodes_.size(); i > 0; --i) reschedule(*nodes_[i - 1], wall);
 }
 
-// What a jump forward has passed is due now, once. After a jump back the times before come again.
+// Times that a jump forward has passed are due now, once. After a jump back, earlier times occur
+// again.
 void Periodics::reschedule(PeriodicNode& node, std::int64_t wall) {
   if (node.at > wall) {
     const std::int64_t next = next_time(node, wall);
@@ -133,7 +134,7 @@ Nanos Periodics::clock_distance() const {
   return loop_.wall_now().time_since_epoch() - loop_.now();
 }
 
-// Without the timer, for want of a descriptor, a jump is noticed at the next turn: see
+// Without the timer, for lack of a descriptor, a jump is noticed at the next turn: see
 // longest_wait().
 void Periodics::watch_for_changes() {
   distance_ = clock_distance();
@@ -147,7 +148,7 @@ void Periodics::watch_for_changes() {
   change_timer_ = std::move(timer);
 }
 
-// The clock was set: reading answers ECANCELED. The turn looks at the clock in any case.
+// The clock was set: reading returns ECANCELED. The turn checks the clock in any case.
 void Periodics::on_change() {
   if (change_node_.head.active == 0) {  // Refused by the backend.
     change_timer_ = sys::Descriptor();

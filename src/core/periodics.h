@@ -1,6 +1,6 @@
-// Periodics: wall-clock watchers. Each runs as a timer on the monotonic clock, set by how far the
-// wall clock is away from its time just now; when the distance between the two clocks jumps, all
-// are set anew.
+// Periodics: wall-clock watchers. Each uses a timer on the monotonic clock, set to the current
+// distance of the wall clock from its time. When the distance between the two clocks jumps, all
+// timers are set again.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +25,15 @@ class Periodics {
   void stop_all();
   void after_fork();
 
+  template <class F>
+  void for_each(const F& show) const {
+    for (const PeriodicNode* node : nodes_) show(*node);
+  }
   bool empty() const { return nodes_.empty(); }
-  // Once a turn: has the wall clock jumped?
+  // Called once per turn: checks for a jump of the wall clock.
   void check_clock();
-  // The longest a wait may last, when nothing would interrupt it at a jump. While loop time stands
-  // still the wall clock runs ahead of it, which shows as one jump after the other.
+  // Returns the limit of a wait that a jump would not interrupt. While loop time stands still, the
+  // wall clock advances against it, which looks like a series of jumps.
   Nanos longest_wait() const;
 
  private:
@@ -45,7 +49,7 @@ class Periodics {
 
   LoopCore& loop_;
   Array<PeriodicNode*> nodes_;
-  Nanos distance_{0};  // Wall clock minus loop time, as of the last look.
+  Nanos distance_{0};  // Wall clock minus loop time, at the last check.
   sys::Descriptor change_timer_;
   FdNode change_node_{};
 };

@@ -35,11 +35,11 @@ struct PostQueue::Segment {
   }
 };
 
-// What one thread has posted to one loop. The thread and the loop each hold it; the last to let go
-// frees it, whichever ends first.
+// The tasks of one thread for one loop (an SPSC queue). The thread and the loop each hold it; the
+// last one to release it frees it.
 class PostQueue::Lane {
  public:
-  // Null when memory runs out.
+  // nullptr when memory runs out.
   static Lane* make() {
     Segment* segment = Segment::make();
     auto* lane = segment == nullptr ? nullptr : new (std::nothrow) Lane(segment);
@@ -47,11 +47,13 @@ class PostQueue::Lane {
     return lane;
   }
 
-  // The thread's side.
+  // ---- the thread's side
   Job* place() {
     if (pushed_ == room_ && !append_segment()) return nullptr;
     return last_->place(pushed_);
   }
+  // Sequentially consistent, because the caller reads the announcement of sleep next (wakeup.h). A
+  // release store could become visible after that read, and a loop would sleep with a task queued.
   void publish() { published_.store(++pushed_); }
   void abandon() {
     abandoned_.store(true, std::memory_order_release);
@@ -59,11 +61,11 @@ class PostQueue::Lane {
   }
   bool is_loop_gone() const { return holders_.load(std::memory_order_relaxed) == 1; }
 
-  // The loop's side.
+  // ---- the loop's side
   bool has_tasks() const { return published_.load() != taken_; }
   bool is_abandoned() const { return abandoned_.load(std::memory_order_acquire) && !has_tasks(); }
-  // Calls in place. A task that runs the loop comes here again (`nested`): the arrays that it
-  // empties are still needed by those it was called from.
+  // Calls tasks in place. A task that runs the loop enters again (`nested`): the segments that it
+  // empties are still needed by its callers.
   std::size_t run(std::size_t limit, bool nested) {
     std::uint64_t available = published_.load(std::memory_order_acquire);
     const bool is_own = thread_ == sys::thread_identity();
@@ -73,21 +75,26 @@ class PostQueue::Lane {
       ++count;
       call_user("post()", *task);
       task->~Job();
-      // What this very thread posts meanwhile costs nothing to look for. Another's count would be
-      // pulled back and forth between two caches, and is left to the next turn.
+      // Tasks posted by this thread meanwhile are cheap to see. Reading another thread's counter
+      // would move its cache line back and forth, so that is left to the next turn.
       if (taken_ >= available && is_own) available = published_.load(std::memory_order_relaxed);
     }
     if (!nested) release_chain(retired_);
     return count;
   }
-  void drop_tasks() {
-    while (has_tasks()) next_task(false)->~Job();
+  // Removes and returns a task; empty if the lane has none.
+  Job take() {
+    if (!has_tasks()) return {};
+    Job* task = next_task(false);
+    Job taken = std::move(*task);
+    task->~Job();
+    return taken;
   }
   void release() {
     if (holders_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 
-  Lane* next = nullptr;  // The loop's list.
+  Lane* next = nullptr;  // The link of the loop's list.
 
  private:
   explicit Lane(Segment* segment) : last_(segment), first_(segment) {}
@@ -128,7 +135,7 @@ class PostQueue::Lane {
   const std::uintptr_t thread_ = sys::thread_identity();
   alignas(kCacheLine) Segment* last_;
   std::uint64_t pushed_ = 0;
-  std::uint64_t room_ = kSegmentTasks;  // Up to where the last array reaches.
+  std::uint64_t room_ = kSegmentTasks;  // The end of the last segment.
   alignas(kCacheLine) std::atomic<std::uint64_t> published_{0};
   std::atomic<Segment*> spare_{nullptr};
   std::atomic<int> holders_{2};
@@ -138,11 +145,11 @@ class PostQueue::Lane {
   std::uint64_t taken_ = 0;
 };
 
-// The lanes that the calling thread has, whatever loops they lead to. They are there until the
-// thread can post no more, so that the destructors of its thread_locals may, and those of statics.
+// The calling thread's lanes to all loops. They exist until the thread can post no more, so that
+// destructors of its thread_locals and of statics may post.
 class PostQueue::LanesOfThread final : public sys::ThreadEnd {
  public:
-  // Null when memory runs out.
+  // nullptr when memory runs out.
   static LanesOfThread* get() {
     if (current_ != nullptr) return current_;
     current_ = new (std::nothrow) LanesOfThread;
@@ -165,7 +172,7 @@ class PostQueue::LanesOfThread final : public sys::ThreadEnd {
     recent_ = entries_.emplace_back(queue, lane);
   }
 
-  // Most threads post to one loop most of the time.
+  // A cache of one entry: threads mostly post to one loop.
   struct Entry {
     std::uint64_t queue;
     Lane* lane;
@@ -190,9 +197,9 @@ thread_local constinit PostQueue::LanesOfThread* PostQueue::LanesOfThread::curre
 PostQueue::PostQueue() : id_(next_id.fetch_add(1, std::memory_order_relaxed)) {}
 
 PostQueue::~PostQueue() {
+  close();
   for (Lane* lane = lanes_.load(std::memory_order_acquire); lane != nullptr;) {
     Lane* next = lane->next;
-    lane->drop_tasks();
     lane->release();
     lane = next;
   }
@@ -207,7 +214,7 @@ PostQueue::Lane* PostQueue::find_or_make_lane() {
   if (lane == nullptr) return nullptr;
   lanes->add(id_, lane);
   lane->next = lanes_.load(std::memory_order_relaxed);
-  while (!lanes_.compare_exchange_weak(lane->next, lane, std::memory_order_release,
+  while (!lanes_.compare_exchange_weak(lane->next, lane, std::memory_order_seq_cst,
                                        std::memory_order_relaxed)) {
   }
   return lane;
@@ -219,7 +226,27 @@ PostQueue::Lane* PostQueue::lane_of_this_thread() {
 }
 
 Job* PostQueue::place_in(Lane& lane) { return lane.place(); }
-void PostQueue::publish(Lane& lane) { lane.publish(); }
+void PostQueue::publish(Lane& lane) {
+  lane.publish();
+  if (is_closed_.load()) [[unlikely]]
+    drop_tasks(lane);
+}
+
+// A thread that did not see the flag has published its task before the search here.
+void PostQueue::close() {
+  is_closed_.store(true);
+  for (Lane* lane = lanes_.load(); lane != nullptr; lane = lane->next) drop_tasks(*lane);
+}
+
+// A task's destructor may post, also to this queue, so it runs outside of the lock.
+void PostQueue::drop_tasks(Lane& lane) {
+  for (bool is_left = true; is_left;) {
+    Job task;
+    const std::lock_guard lock(dropping_);
+    is_left = lane.has_tasks();
+    task = lane.take();
+  }
+}
 
 bool PostQueue::find_posts() const {
   for (const Lane* lane = lanes_.load(); lane != nullptr; lane = lane->next) {
@@ -242,7 +269,7 @@ std::size_t PostQueue::run(std::size_t limit) {
   return count;
 }
 
-// New lanes are put at the head by their threads; only the loop takes lanes out.
+// Threads add new lanes at the head; only the loop removes lanes.
 void PostQueue::remove_abandoned() {
   Lane* previous = nullptr;
   for (Lane* lane = lanes_.load(std::memory_order_acquire); lane != nullptr;) {
@@ -256,7 +283,7 @@ void PostQueue::remove_abandoned() {
     } else if (lanes_.compare_exchange_strong(expected, next, std::memory_order_acq_rel)) {
       lane->release();
     } else {
-      previous = lane;  // Another has come before it meanwhile: it goes the next time.
+      previous = lane;  // Another lane was added before it meanwhile: it is removed the next time.
     }
     lane = next;
   }

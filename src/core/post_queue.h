@@ -1,13 +1,15 @@
-// PostQueue: tasks from any thread, each called once, one thread's in its own order.
+// PostQueue: tasks from any thread. Each is called once; those of one thread are called in order.
 //
-// Each thread that posts has a lane of its own: a chain of fixed arrays that it alone fills and the
-// loop alone empties, so producers never meet, and the loop reads tasks in the order in which they
-// lie in memory. What is published is a count, by one store. Lanes and arrays are recycled.
+// Each posting thread has its own lane (an SPSC queue): a chain of fixed segments that only the
+// thread fills and only the loop empties. So producers never contend, and the loop reads tasks in
+// the order in which they are in memory. A task is published by storing a count. Lanes and segments
+// are recycled.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 
 #include "spate/loop.h"
 
@@ -20,20 +22,22 @@ class PostQueue {
   PostQueue& operator=(const PostQueue&) = delete;
   ~PostQueue();
 
-  // Any thread: its lane, a place to make a task in, and the word that it is there. Null when
-  // memory runs out. What is published is visible to every has_posts() that comes after it in the
-  // single order of these two and of Wakeup's announcements.
+  // ---- any thread: finds its lane, gets a place for a task, and publishes the task. nullptr when
+  // memory runs out. A published task is visible to every has_posts() that follows it in the single
+  // order of these two and of Wakeup's announcements.
   class Lane;
   Lane* lane_of_this_thread();
   static Job* place_in(Lane& lane);
-  static void publish(Lane& lane);
+  void publish(Lane& lane);
 
-  // The loop's thread from here on.
-  // After a run that called many it says yes without looking: each look takes a line of memory away
-  // from a producer that is writing to it.
+  // ---- the loop's thread
+  // After a run that called many tasks it returns true without checking: each check would take a
+  // cache line away from a producer that is writing to it.
   bool has_posts() const { return lanes_.load() != nullptr && (is_busy_ || find_posts()); }
-  // Calls what was posted, and what is posted meanwhile, `limit` at most. Returns how many.
+  // Calls tasks, including those posted meanwhile, at most `limit`. Returns how many.
   std::size_t run(std::size_t limit);
+  // Destroys the posted tasks, and from here on each new one, on the thread that posts it.
+  void close();
 
  private:
   struct Segment;
@@ -42,11 +46,14 @@ class PostQueue {
   bool find_posts() const;
   Lane* find_or_make_lane();
   void remove_abandoned();
+  void drop_tasks(Lane& lane);
 
-  const std::uint64_t id_;  // No other queue of this process, dead or alive, has it.
+  const std::uint64_t id_;  // Unique among all queues of this process, dead ones included.
   std::atomic<Lane*> lanes_{nullptr};
-  bool is_busy_ = false;  // The last run called many.
-  int running_ = 0;       // Tasks may run the loop, and so come here again.
+  std::atomic<bool> is_closed_{false};
+  std::mutex dropping_;  // After close(), a posting thread also removes its tasks.
+  bool is_busy_ = false;  // The last run called many tasks.
+  int running_ = 0;       // Depth: tasks may run the loop, and enter again.
 };
 
 }  // namespace spate

@@ -23,7 +23,7 @@ bool push(PostQueue& queue, F task) {
   Job* place = lane == nullptr ? nullptr : PostQueue::place_in(*lane);
   if (place == nullptr) return false;
   new (place) Job(std::move(task));
-  PostQueue::publish(*lane);
+  queue.publish(*lane);
   return true;
 }
 
@@ -39,7 +39,7 @@ TEST(PostQueue, CallsTasksOnceAndInOrder) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(called[static_cast<std::size_t>(i)], i);
 }
 
-TEST(PostQueue, ExpectsMoreAfterManyAndNotAfterFew) {
+TEST(PostQueue, ExpectsMorePostsAfterALargeBatchOnly) {
   PostQueue queue;
   for (int i = 0; i < 100; ++i) push(queue, [] {});
   EXPECT_EQ(queue.run(kNoLimit), 100u);
@@ -49,7 +49,7 @@ TEST(PostQueue, ExpectsMoreAfterManyAndNotAfterFew) {
   EXPECT_FALSE(queue.has_posts());
 }
 
-TEST(PostQueue, StopsAtItsLimitAndGoesOnInOrder) {
+TEST(PostQueue, StopsAtItsLimitAndResumesInOrder) {
   PostQueue queue;
   std::vector<int> called;
   for (int i = 0; i < 10; ++i) push(queue, [&called, i] { called.push_back(i); });
@@ -60,7 +60,7 @@ TEST(PostQueue, StopsAtItsLimitAndGoesOnInOrder) {
   for (int i = 0; i <= 10; ++i) EXPECT_EQ(called[static_cast<std::size_t>(i)], i);
 }
 
-TEST(PostQueue, CallsWhatATaskPostsUpToTheLimit) {
+TEST(PostQueue, CallsTasksPostedByTasksUpToTheLimit) {
   PostQueue queue;
   int called = 0;
   struct Again {
@@ -77,7 +77,7 @@ TEST(PostQueue, CallsWhatATaskPostsUpToTheLimit) {
   EXPECT_TRUE(queue.has_posts());
 }
 
-TEST(PostQueue, MayBeRunInsideATaskAcrossMoreThanOneArray) {
+TEST(PostQueue, MayBeRunInsideATaskAcrossSeveralArrays) {
   PostQueue queue;
   std::vector<int> called;
   std::string held = "still here when the inner run has emptied the array that this task lies in";
@@ -105,7 +105,7 @@ TEST(PostQueue, OutlivesTheThreadsThatPostedToIt) {
   EXPECT_EQ(called, 100 * 200);
 }
 
-TEST(PostQueue, MayDieBeforeTheThreadsThatPostedToIt) {
+TEST(PostQueue, MayBeDestroyedBeforeTheThreadsThatPostedToIt) {
   const auto shared = std::make_shared<int>(0);
   std::thread poster([&] {
     for (int round = 0; round < 50; ++round) {
@@ -119,7 +119,7 @@ TEST(PostQueue, MayDieBeforeTheThreadsThatPostedToIt) {
   EXPECT_EQ(shared.use_count(), 1);
 }
 
-TEST(PostQueue, DestroysTheTasksThatItNeverCalled) {
+TEST(PostQueue, DestroysUncalledTasks) {
   const auto shared = std::make_shared<int>(0);
   {
     PostQueue queue;
@@ -140,7 +140,7 @@ TEST(PostQueue, DestroysEachTaskRightAfterItsCall) {
   EXPECT_EQ(queue.run(kNoLimit), 2u);
 }
 
-TEST(PostQueue, DestroysTheTaskWhenMemoryRunsOutAndSaysSo) {
+TEST(PostQueue, ReportsThatMemoryRanOutAndDestroysTheTask) {
   PostQueue queue;
   const auto shared = std::make_shared<int>(0);
   FaultPlan plan;

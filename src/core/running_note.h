@@ -1,5 +1,5 @@
-// RunningNote: what a loop is calling just now, written by its thread and read by any. The parts
-// belong together: whoever reads while they change reads again.
+// RunningNote: the running callback of a loop, written by its thread and read by any. It is a
+// sequence lock: a reader retries if the values change meanwhile.
 #pragma once
 
 #include <atomic>
@@ -11,17 +11,17 @@ class RunningNote {
  public:
   struct Called {
     std::int64_t began = 0;      // By the loop's clock.
-    const char* kind = nullptr;  // nullptr: nothing.
+    const char* kind = nullptr;  // nullptr: none.
     const void* watcher = nullptr;
   };
 
-  // The loop's thread. Returns what was there.
+  // The loop's thread. Returns the previous value.
   Called replace(const Called& called) {
     const Called before{began_.load(std::memory_order_relaxed),
                         kind_.load(std::memory_order_relaxed),
                         watcher_.load(std::memory_order_relaxed)};
     const std::uint32_t version = version_.load(std::memory_order_relaxed);
-    version_.store(version + 1, std::memory_order_relaxed);  // Odd: it is being changed.
+    version_.store(version + 1, std::memory_order_relaxed);  // Odd: being changed.
     began_.store(called.began, std::memory_order_release);
     kind_.store(called.kind, std::memory_order_release);
     watcher_.store(called.watcher, std::memory_order_release);

@@ -1,11 +1,12 @@
-// Signals: the signals that one loop watches, over a table of the whole process that says which
-// loops watch which.
+// Signals: the signals that one loop watches, and a process-wide table of the loops that watch each
+// signal.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <system_error>
 
+#include "core/signal_copies.h"
 #include "spate/signal.h"
 #include "sys/signal.h"
 
@@ -23,29 +24,41 @@ class Signals {
   std::error_code start(SignalNode& node);
   void stop(SignalNode& node);
   void stop_all();
-  // In the child of a fork.
+  // Called in the child of a fork.
   void forget_raised() { raised_.store(0); }
 
-  // Whether collect() has anything to do.
+  // Returns whether collect() has anything to do.
   bool has_raised() const { return raised_.load() != 0; }
-  // Feeds the watchers of what was raised.
+  // Feeds the watchers of raised signals.
   void collect();
 
-  // In a signal handler.
+  template <class F>
+  void for_each(const F& show) const {
+    for (const SignalNode* node : watchers_) {
+      for (; node != nullptr; node = node->next) show(*node);
+    }
+  }
+
+  // Called in a signal handler.
   void raise(int signum) noexcept;
 
-  // Who is to be woken.
+  // Returns the wake-up for the handler.
   const Wakeup& wakeup() const { return wakeup_; }
 
   static constexpr int kMaxSignal = 64;
+  // Returns false for numbers that are no signals, and for signals that cannot be caught.
+  static bool may_watch(int signum) {
+    return signum >= 1 && signum <= kMaxSignal && signum != SIGKILL && signum != SIGSTOP;
+  }
   static constexpr int kMaxLoops = 16;
 
-  // What the process does with one signal. The handler reads `loops` only; the rest is under a
-  // guard.
+  // The process-wide state of one signal. The handler reads `loops` only; the rest is guarded by a
+  // lock.
   struct Disposition {
     std::atomic<Signals*> loops[kMaxLoops];
     int users;
-    struct sigaction found;  // What was there before us.
+    struct sigaction found;           // The previous disposition.
+    std::atomic<SignalHandler> next;  // Its handler, if that is another copy's.
   };
   static Disposition dispositions[kMaxSignal + 1];
 

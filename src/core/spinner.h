@@ -1,9 +1,9 @@
-// Spinner: how long a loop looks for events before it sleeps (LoopOptions::spin).
+// Spinner: how long a loop polls before it sleeps (LoopOptions::spin).
 //
-// Looking pays when what is waited for comes before the thread could have gone to sleep and been
-// woken, and is lost when it does not. What comes next is like what came last: so the mean of the
-// recent waits decides, and a look in vain is answered with a pause, twice as long each time. That
-// matters most where the peer runs on the same core, and cannot answer as long as somebody looks.
+// Polling pays if the event arrives in less time than sleeping and waking take, and is wasted
+// otherwise. Recent waits predict the next one, so their mean decides. After polling in vain it
+// pauses, twice as long each time. That matters most if the peer runs on the same core, and cannot
+// run while this thread polls.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +16,13 @@ namespace spate {
 
 class Spinner {
  public:
-  explicit Spinner(const Spin& spin) : spin_(spin) {}
+  explicit Spinner(const Spin& spin) : spin_(spin) {
+    spin_.window = std::min(spin_.window, Nanos::max() / kLongWait);
+  }
 
   bool is_on() const { return spin_.window > Nanos{0}; }
 
-  // How long to look in a wait that begins now.
+  // Returns how long to poll in a wait that begins now.
   Nanos window(Nanos now) {
     if (!spin_.is_adaptive) return spin_.window;
     earn(now);
@@ -33,8 +35,8 @@ class Spinner {
     return wanted <= credit_ ? wanted : Nanos{0};
   }
 
-  // How that wait went: for how long it looked, how long it was in all, and whether what it waited
-  // for came while it looked.
+  // Records a wait: how long it polled, how long it lasted in all, and whether the event arrived
+  // while polling.
   void note(Nanos looked, Nanos waited, bool has_found) {
     if (!spin_.is_adaptive) return;
     mean_ += (std::min(waited, kLongWait * spin_.window) - mean_) / kMemory;
@@ -48,15 +50,16 @@ class Spinner {
   }
 
  private:
-  static constexpr Nanos kShortest{20'000};        // To look for less would miss what jitters.
-  static constexpr int kPatience = 4;              // So many times the mean.
-  static constexpr int kMemory = 8;                // How many waits the mean is of, about.
-  static constexpr int kLongWait = 8;              // Windows: one longer wait counts as this one.
+  static constexpr Nanos kShortest{20'000};        // Polling for less would miss events with
+                                                   // jitter.
+  static constexpr int kPatience = 4;              // The window, in units of the mean.
+  static constexpr int kMemory = 8;                // The mean is over about this many waits.
+  static constexpr int kLongWait = 8;              // Windows: longer waits count as this.
   static constexpr std::uint32_t kFirstPause = 4;  // Waits.
   static constexpr std::uint32_t kLongestPause = 4096;
-  static constexpr Nanos kSaved{100'000'000};  // The time whose share may be spent at once.
+  static constexpr Nanos kSaved{100'000'000};  // The period whose share may be spent at once.
 
-  // The share of the time that has passed.
+  // Adds the share of the time that has passed.
   void earn(Nanos now) {
     const Nanos passed = std::min(now - std::exchange(earned_, now), kSaved);
     const auto most =
@@ -67,10 +70,10 @@ class Spinner {
   }
 
   Spin spin_;
-  Nanos mean_{0};            // Of recent waits, the last ones counting most.
-  Nanos credit_{0};          // How long it may look without exceeding its share.
-  Nanos earned_{0};          // Until when its share is in the credit.
-  std::uint32_t pause_ = 0;  // So many waits more without looking.
+  Nanos mean_{0};            // The mean of recent waits, weighted.
+  Nanos credit_{0};          // How long it may poll without exceeding its share.
+  Nanos earned_{0};          // The time up to which the share was added.
+  std::uint32_t pause_ = 0;  // Remaining waits without polling.
   std::uint32_t next_pause_ = kFirstPause;
 };
 

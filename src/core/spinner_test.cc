@@ -9,13 +9,13 @@ using namespace std::chrono_literals;
 
 constexpr Nanos kWindow{200us};
 
-// Waits on a clock of its own for what comes when the test says.
+// Simulates waits, with its own clock, for events that arrive after a given span.
 class Waiter {
  public:
   explicit Waiter(const Spin& spin) : spinner_(spin) {}
 
-  // One wait for what comes after `span`, and then the work that it makes. Returns for how long it
-  // was looked for.
+  // Waits once for an event that arrives after `span`, then works for `work`. Returns how long it
+  // spun.
   Nanos wait(Nanos span, Nanos work = 5us) {
     const Nanos window = spinner_.window(now_);
     const Nanos looked = std::min(window, span);
@@ -24,7 +24,7 @@ class Waiter {
     looked_ += looked;
     return looked;
   }
-  // Of many; the sum.
+  // Waits `times` times. Returns the sum.
   Nanos wait_often(int times, Nanos span) {
     const Nanos before = looked_;
     for (int i = 0; i < times; ++i) wait(span);
@@ -38,15 +38,15 @@ class Waiter {
   Nanos looked_{0};
 };
 
-TEST(Spinner, LooksNeverUnlessItIsTold) { EXPECT_FALSE(Spinner(Spin{}).is_on()); }
+TEST(Spinner, NeverSpinsByDefault) { EXPECT_FALSE(Spinner(Spin{}).is_on()); }
 
-TEST(Spinner, LooksForAFixedWindowWhateverComesOfIt) {
+TEST(Spinner, SpinsForAFixedWindowRegardlessOfSuccess) {
   Waiter waiter(Spin::fixed(kWindow));
   for (int i = 0; i < 10; ++i) EXPECT_EQ(waiter.wait(1s), kWindow);
   EXPECT_EQ(waiter.wait(30us), 30us);
 }
 
-TEST(Spinner, LooksWhenWaitsAreShort) {
+TEST(Spinner, SpinsWhenWaitsAreShort) {
   Waiter waiter(Spin::adaptive(1));
   waiter.wait_often(100, 10us);
   EXPECT_EQ(waiter.wait_often(1000, 10us), 10ms) << "all of it was looked for";
@@ -60,7 +60,7 @@ TEST(Spinner, SleepsWhenWaitsAreLong) {
   EXPECT_EQ(waiter.wait_often(1000, 5ms), 0ns) << "it has learned";
 }
 
-TEST(Spinner, ComesBackSoonAfterALongWait) {
+TEST(Spinner, ResumesSpinningSoonAfterALongWait) {
   Waiter waiter(Spin::adaptive(1));
   waiter.wait_often(100, 10us);
   waiter.wait(1s);
@@ -68,8 +68,8 @@ TEST(Spinner, ComesBackSoonAfterALongWait) {
   EXPECT_EQ(waiter.wait_often(100, 10us), 1ms);
 }
 
-// On one core the peer answers as soon as the loop sleeps, and not before.
-TEST(Spinner, GivesUpWhereWhatItWaitsForCannotComeWhileItLooks) {
+// On a machine with one core the peer answers only when the loop sleeps.
+TEST(Spinner, BacksOffWhereSpinningNeverSucceeds) {
   Spinner spinner(Spin::adaptive(1));
   Nanos now = 1s;
   Nanos looked{0};
@@ -83,6 +83,11 @@ TEST(Spinner, GivesUpWhereWhatItWaitsForCannotComeWhileItLooks) {
   EXPECT_LT(looked, (now - 1s) / 100);
 }
 
+TEST(Spinner, StopsSpinningInLongWaitsEvenWithTheLargestWindow) {
+  Waiter waiter(Spin::adaptive(1, Nanos::max()));
+  EXPECT_EQ(waiter.wait_often(40, 1s), 20us) << "the first wait only";
+}
+
 TEST(Spinner, KeepsToItsShare) {
   Waiter waiter(Spin::adaptive(0.25));
   const Nanos began = waiter.now();
@@ -91,7 +96,7 @@ TEST(Spinner, KeepsToItsShare) {
   EXPECT_GE(looked, (waiter.now() - began) * 15 / 100);
 }
 
-TEST(Spinner, SavesNoMoreThanABurstWhileNothingHappens) {
+TEST(Spinner, AccumulatesAtMostOneBurstWhileIdle) {
   Waiter waiter(Spin::adaptive(0.01));
   waiter.wait(3600s);
   const Nanos began = waiter.now();

@@ -9,8 +9,8 @@ TimerQueue::TimerQueue(std::size_t& parked) : parked_(parked), next_open_(INT64_
   for (std::int64_t& start : start_) start = INT64_MAX;
 }
 
-// The heap's room is mostly for a case that never comes, so that little of it may be spare.
-bool TimerQueue::start_with_care(TimerNode& node) {
+// The heap's capacity is mostly for a case that never occurs, so little of it should be spare.
+bool TimerQueue::start_slowly(TimerNode& node) {
   if (heap_.reserve_exactly(heap_.with_reserve(linked_ + 1))) return start(node);
   node.deadline = kParked;
   return false;
@@ -22,9 +22,9 @@ void TimerQueue::stop(TimerNode& node) {
   forget(node);
 }
 
-// The slow half of restart(): the node is inactive, in no bucket, or has to leave it for an earlier
-// one. Outside of the buckets its order counts where it stands, so that it goes before it gets a
-// new one.
+// The slow path of restart(): the node is inactive, in no bucket, or must leave its bucket for an
+// earlier one. Outside of the buckets the order of a node determines its position, so it is removed
+// before it gets a new order.
 bool TimerQueue::move(TimerNode& node, std::int64_t deadline) {
   if (node.head.active == 0) {
     node.deadline = deadline;
@@ -40,7 +40,7 @@ bool TimerQueue::move(TimerNode& node, std::int64_t deadline) {
   return place(node, node.head.extra & ~kBucketMask);
 }
 
-TimerNode* TimerQueue::pop_due_with_care(std::int64_t now) {
+TimerNode* TimerQueue::pop_due_slowly(std::int64_t now) {
   keep_up(now);
   const Entry* const due = settle(now);
   if (due == nullptr) return nullptr;
@@ -50,7 +50,7 @@ TimerNode* TimerQueue::pop_due_with_care(std::int64_t now) {
   return node;
 }
 
-// By its key; nullptr if there is none.
+// Returns the entry with the least key; nullptr if empty.
 inline const TimerQueue::Entry* TimerQueue::first() const {
   const Entry* const from_run = run_head_ < run_.size() ? &run_[run_head_] : nullptr;
   if (heap_.empty()) return from_run;
@@ -63,7 +63,8 @@ inline void TimerQueue::remove(const Entry* first) {
   run_close_front();
 }
 
-// The first, if it is due. Those before it have been postponed or parked since they were placed.
+// Returns the first entry, if it is due. Entries before it whose node was postponed or parked are
+// placed again or dropped.
 inline const TimerQueue::Entry* TimerQueue::settle(std::int64_t now) {
   for (;;) {
     const Entry* const found = first();
@@ -106,17 +107,17 @@ void TimerQueue::stop_all() {
 
 // ---- the wheel
 
-// A bucket or a run that cannot grow is no reason to lose a timer: the heap has room for all.
-bool TimerQueue::place_with_care(TimerNode& node, std::uint32_t order) {
+// If a bucket or the run cannot grow, the node goes to the heap, which has capacity for all timers.
+bool TimerQueue::place_slowly(TimerNode& node, std::uint32_t order) {
   const bool is_near = node.deadline < horizon_;
   if (is_near && run_make_room() && run_append(node, order)) return true;
-  if (!is_near && put_in_bucket_with_care(node, order)) return true;
+  if (!is_near && put_in_bucket_slowly(node, order)) return true;
   node.head.extra = order;
   heap_push(node);
   return true;
 }
 
-bool TimerQueue::put_in_bucket_with_care(TimerNode& node, std::uint32_t order) {
+bool TimerQueue::put_in_bucket_slowly(TimerNode& node, std::uint32_t order) {
   const std::uint32_t bucket = bucket_of(node.deadline);
   Array<TimerNode*>& nodes = buckets_[bucket];
   if (!nodes.reserve(nodes.size() + 1)) return false;
@@ -148,7 +149,7 @@ void TimerQueue::take_out(TimerNode& node) {
   }
 }
 
-// Moves what a bucket holds to where it belongs by now.
+// Moves the nodes of a bucket to their current places.
 void TimerQueue::open(std::uint32_t bucket) {
   const int level = level_of(bucket);
   const std::int64_t length = std::int64_t{1} << (kTickBits + level * kDigitBits);
@@ -159,7 +160,8 @@ void TimerQueue::open(std::uint32_t bucket) {
   find_next_open();
   drop_parked(nodes);
   if (level == 0) return sort_into_run(nodes);
-  // Few go straight into the heap: finer buckets would cost a sparse loop a wake-up a level.
+  // A few nodes go directly into the heap: with few timers, finer buckets would cost a wake-up per
+  // level.
   const bool few = nodes.size() <= kFew;
   for (TimerNode* node : nodes) {
     if (few && node->deadline - start < length) {
@@ -185,15 +187,15 @@ void TimerQueue::drop_parked(Array<TimerNode*>& nodes) {
   nodes.shrink_to(kept);
 }
 
-// Brings the horizon to the end of the tick that `now` lies in.
+// Moves the horizon to the end of the tick that contains `now`.
 void TimerQueue::move_horizon(std::int64_t now) {
   const std::int64_t target = (now >> kTickBits << kTickBits) + (std::int64_t{1} << kTickBits);
   while (next_open_ < target) open(earliest_bucket());
   horizon_ = target;
 }
 
-// Each level's buckets come in the order of their digits, since none is left behind the horizon. At
-// equal starts the coarser goes first: what it holds may belong into the finer.
+// The buckets of a level are ordered by their digit, since none is behind the horizon. At equal
+// starts the coarser one is first: its nodes may belong into the finer one.
 std::uint32_t TimerQueue::earliest_bucket() const {
   std::uint32_t earliest = 0;
   for (int level = 0; level < kLevels; ++level) {
@@ -209,7 +211,7 @@ void TimerQueue::find_next_open() { next_open_ = start_[earliest_bucket()]; }
 
 // ---- the run
 
-// The nodes of a bucket just opened: none is due before what the run has already.
+// Adds the nodes of an opened bucket: none is due before the entries already in the run.
 void TimerQueue::sort_into_run(const Array<TimerNode*>& nodes) {
   const std::size_t first = run_.size();
   const bool has_room = run_.reserve(first + nodes.size());
@@ -266,7 +268,7 @@ bool TimerQueue::before(const Entry& a, const Entry& b) {
 }
 
 void TimerQueue::heap_push(TimerNode& node) {
-  heap_.push_reserved({});  // By start().
+  heap_.push_reserved({});  // Capacity was reserved by start().
   sift_up(heap_.size() - 1, {node.deadline, &node});
 }
 

@@ -1,19 +1,17 @@
-// TimerQueue: pending timers, ordered by deadline only when that is about to matter.
+// TimerQueue: pending timers, sorted by deadline only when they are nearly due.
 //
-// Deadlines beyond the horizon lie in a hierarchical wheel: eight levels of 64 buckets, each level
-// 64 times coarser than the one below, a bucket of the lowest being one tick (2^20 ns, about a
+// Deadlines beyond the horizon are in a hierarchical wheel: eight levels of 64 buckets, each level
+// 64 times coarser than the one below. A bucket of the lowest level is one tick (2^20 ns, about a
 // millisecond). A bucket is an unordered array of nodes. The horizon is never more than a tick
-// ahead of the clock; as time passes, buckets are opened, and their nodes go to a finer bucket or,
-// sorted, into the run. What is armed before the horizon goes to the end of the run if it fits
-// there, else into a 4-ary heap with cached keys, which is nearly always small.
+// ahead of the clock. As time passes, buckets are opened, and their nodes go to a finer bucket or,
+// sorted, into the run. A timer that is started before the horizon goes to the end of the run if it
+// fits there, otherwise into a 4-ary heap with cached keys, which is nearly always small.
 //
-// What makes postponing one store: where a node stands says only that it need not be looked at
-// before. A bucket has its start, an entry of the run or the heap its key, and neither is after the
-// deadline of the node; what is looked at too early is placed anew. So a restart to a later
-// deadline compares with the one before, stores, and is done; an idle timeout that is reset on each
-// message is touched by the queue once in a while and not per message. In a bucket it may even be
-// shortened for nothing, as long as the bucket's start is not passed. park() goes as far with
-// stopping.
+// Postponing is one store, because a node's place is only a lower bound: the start of its bucket,
+// or the key of its entry in the run or the heap, is never after its deadline. A node that is
+// reached too early is placed again. So a restart to a later deadline compares and stores, and an
+// idle timeout that is reset on each message rarely touches the queue. Inside a bucket a deadline
+// may even be shortened by a store, down to the bucket's start. park() does the same for stopping.
 //
 // docs/design.md has the measurement against a plain 4-ary heap.
 #pragma once
@@ -29,36 +27,37 @@ namespace spate {
 
 class TimerQueue {
  public:
-  // `parked`, from zero on, is how many nodes are parked: whoever parks one itself counts it there.
+  // `parked`, initially zero, is the number of parked nodes: code that parks a node itself counts
+  // it there.
   explicit TimerQueue(std::size_t& parked);
 
-  // How many will expire.
+  // Returns how many timers will expire.
   std::size_t size() const { return linked_ - parked_; }
 
-  // Queues an inactive node by its deadline. False when memory runs out; it is kParked then.
-  // Inlined with all that it does as a rule, so that nothing is saved for the rare rest.
+  // Queues an inactive node by its deadline. False when memory runs out; the deadline is kParked
+  // then. The fast path is inlined completely, so that no registers are saved for the slow one.
   [[gnu::always_inline]] bool start(TimerNode& node) {
     if (linked_ == heap_.capacity()) [[unlikely]]
-      return start_with_care(node);
+      return start_slowly(node);
     ++linked_;
     return place(node, next_order());
   }
   void stop(TimerNode& node);
-  // Stops too, but leaves the node linked, to be dropped when it is looked at. It has to be stopped
-  // before its memory goes.
+  // Stops, but leaves the node linked, to be dropped when it is reached. It must be stopped before
+  // its memory is freed.
   void park(TimerNode& node) {
     if (node.head.active == 0 || node.deadline == kParked) return;
     ++parked_;
     node.deadline = kParked;
   }
-  // Sets the deadline of a node, and starts it if it is not live. Only the latter can fail.
+  // Sets the deadline of a node, and starts it if it is inactive. Only the latter can fail.
   bool restart(TimerNode& node, std::int64_t deadline) {
     return postpone(node, deadline) || move(node, deadline);
   }
-  // The fast case of restart(), of a node in a bucket; false if it is another. For a live node it
-  // writes nothing of the queue: with many timers that would cost more than all the rest, because
-  // the address of such a write comes from a timer that is not in the cache, and everything after
-  // has to wait for it.
+  // The fast path of restart(), for a node in a bucket; false if it does not apply. For a live node
+  // it writes nothing of the queue. With many timers such a write would cost more than the rest,
+  // because its address depends on a node that is not in the cache, and all later instructions
+  // would wait for it.
   bool postpone(TimerNode& node, std::int64_t deadline) {
     if (deadline < start_[node.head.extra & kBucketMask]) return false;
     if (node.deadline == kParked) unpark(node);
@@ -66,35 +65,36 @@ class TimerQueue {
     return true;
   }
 
-  // When pop_due() has to be called next; INT64_MAX if there are no timers. Never later than the
+  // Returns when pop_due() must be called next; INT64_MAX without timers. Never later than the
   // earliest deadline.
   std::int64_t next_deadline() const { return std::min(next_open_, next_key()); }
-  // Sorts what comes near, which pop_due() does as well: what next_deadline() has not after `now`
-  // is a deadline then. `now` never decreases.
+  // Opens near buckets, which pop_due() does as well: if next_deadline() is then after `now`, it is
+  // a deadline. `now` never decreases.
   void advance(std::int64_t now) {
     keep_up(now);
     if (next_key() <= now) drop_early(now);
   }
-  // The half of it that start() needs after a time without timers, and whether it would do nothing.
+  // The part of it that start() needs after turns without timers; has_kept_up() returns whether it
+  // would do nothing.
   void keep_up(std::int64_t now) {
     if (now >= horizon_) move_horizon(now);
   }
   bool has_kept_up(std::int64_t now) const { return now < horizon_; }
-  // The next node whose deadline is not after `now`, made inactive; nullptr when there is none.
-  // `now` never decreases.
+  // Removes and returns the next node whose deadline is not after `now`; nullptr if none. `now`
+  // never decreases.
   TimerNode* pop_due(std::int64_t now) {
     if (!heap_.empty() || run_head_ + 1 >= run_.size() || now >= horizon_)
-      return pop_due_with_care(now);
+      return pop_due_slowly(now);
     const Entry due = run_[run_head_];
-    if (due.key > now || due.node->deadline != due.key) return pop_due_with_care(now);
+    if (due.key > now || due.node->deadline != due.key) return pop_due_slowly(now);
     if (run_[++run_head_].node == nullptr) run_close_front();
     forget(*due.node);
     return due.node;
   }
 
-  // Room for so many timers, so that start() cannot fail.
+  // Reserves capacity, so that start() cannot fail.
   bool reserve(std::size_t timers) { return heap_.reserve(timers); }
-  // Shows every node that will expire, until one is answered with false; returns the last answer.
+  // Visits every node that will expire, until `show` returns false; returns the last result.
   template <class F>
   bool for_each(const F& show) const;
   // Makes all nodes inactive, and their deadlines kParked.
@@ -102,12 +102,13 @@ class TimerQueue {
 
  private:
   struct Entry {
-    std::int64_t key;  // The node's deadline when it was placed: comparing does not touch the node.
+    std::int64_t key;  // The node's deadline when it was placed: comparing keys does not touch the
+                       // node.
     TimerNode* node;
   };
 
-  // A node's `extra` holds where it is in the low bits (a bucket, the run, or 0: the heap or
-  // nowhere) and its order of arming above.
+  // A node's `extra` has its place in the low bits (a bucket, the run, or 0: the heap or none) and
+  // its order of starting above.
   static constexpr std::uint32_t kBucketBits = 10;
   static constexpr std::uint32_t kBucketMask = (1u << kBucketBits) - 1;
   static constexpr int kTickBits = 20;
@@ -120,7 +121,7 @@ class TimerQueue {
   static_assert(kTickBits + kLevels * kDigitBits >= 63 && kRun <= kBucketMask);
 
   std::uint32_t next_order() { return order_ += 1u << kBucketBits; }
-  // Orders wrap around, so it is their difference that has a sign.
+  // Orders wrap around, so the sign of their difference decides.
   static bool is_earlier(std::uint32_t a, std::uint32_t b) {
     return static_cast<std::int32_t>(a - b) < 0;
   }
@@ -142,18 +143,18 @@ class TimerQueue {
   [[gnu::noinline]] void drop_early(std::int64_t now);
   [[gnu::noinline]] void put_back(const Entry* early);
 
-  [[gnu::noinline]] TimerNode* pop_due_with_care(std::int64_t now);
+  [[gnu::noinline]] TimerNode* pop_due_slowly(std::int64_t now);
   bool move(TimerNode& node, std::int64_t deadline);
-  void place(TimerNode& node) { place_with_care(node, node.head.extra & ~kBucketMask); }
-  // Always true, so that nothing is left to do after it.
+  void place(TimerNode& node) { place_slowly(node, node.head.extra & ~kBucketMask); }
+  // Always true, so that it can be a tail call.
   [[gnu::always_inline]] bool place(TimerNode& node, std::uint32_t order) {
     const bool placed =
         node.deadline < horizon_ ? run_append(node, order) : put_in_bucket(node, order);
-    return placed || place_with_care(node, order);
+    return placed || place_slowly(node, order);
   }
-  // The rare halves of both.
-  [[gnu::noinline]] bool start_with_care(TimerNode& node);
-  [[gnu::noinline]] bool place_with_care(TimerNode& node, std::uint32_t order);
+  // The slow paths of both.
+  [[gnu::noinline]] bool start_slowly(TimerNode& node);
+  [[gnu::noinline]] bool place_slowly(TimerNode& node, std::uint32_t order);
   void take_out(TimerNode& node);
   void forget(TimerNode& node) {
     node.head.active = 0;
@@ -164,7 +165,7 @@ class TimerQueue {
   static std::uint32_t bucket_at(std::uint32_t level, std::int64_t deadline);
   std::uint32_t bucket_of(std::int64_t deadline) const;
   bool put_in_bucket(TimerNode& node, std::uint32_t order);
-  bool put_in_bucket_with_care(TimerNode& node, std::uint32_t order);
+  bool put_in_bucket_slowly(TimerNode& node, std::uint32_t order);
   void begin_bucket(std::uint32_t bucket, std::int64_t deadline);
   void push_into(std::uint32_t bucket, TimerNode& node, std::uint32_t order) {
     buckets_[bucket].push_reserved(&node);
@@ -193,16 +194,16 @@ class TimerQueue {
     entry.node->head.active = static_cast<std::uint32_t>(i) + 1;
   }
 
-  Array<Entry> heap_;  // Capacity for all timers, so that moving one into it cannot fail.
-  Array<Entry> run_;   // In order. A removed entry has no node, but keeps its key.
+  Array<Entry> heap_;  // Has capacity for all timers, so that moving one into it cannot fail.
+  Array<Entry> run_;   // Sorted. A removed entry has no node, but keeps its key.
   std::size_t run_head_ = 0;
   std::size_t linked_ = 0;
   std::size_t& parked_;
   std::uint32_t order_ = 0;
   std::int64_t horizon_ = 0;  // No deadline in the wheel is before it. A multiple of a tick.
-  std::int64_t next_open_;    // The start of the earliest bucket that is not empty.
+  std::int64_t next_open_;    // The start of the earliest nonempty bucket.
   std::uint64_t occupied_[kLevels] = {};
-  // Of each bucket in use. INT64_MAX for 0 and kRun, which sends restart() to move().
+  // For each bucket in use. INT64_MAX for 0 and kRun, which sends restart() to move().
   std::int64_t start_[kRun + 1];
   Array<TimerNode*> buckets_[kBuckets];
 };
@@ -214,8 +215,8 @@ inline std::uint32_t TimerQueue::bucket_at(std::uint32_t level, std::int64_t dea
 }
 
 // The level is that of the highest digit in which the deadline differs from the horizon. Few timers
-// wait for longer than the third level reaches, more than four minutes, and which level it is can
-// be foretold: the comparisons take less time than to find the digit.
+// are beyond the third level, more than four minutes, and the branches are predictable: they take
+// less time than finding the digit.
 inline std::uint32_t TimerQueue::bucket_of(std::int64_t deadline) const {
   const auto difference = static_cast<std::uint64_t>(deadline ^ horizon_) >> kTickBits;
   if (difference < 1u << kDigitBits) return bucket_at(0, deadline);

@@ -21,9 +21,9 @@ using testing::Random;
 constexpr std::int64_t kTick = std::int64_t{1} << 20;
 constexpr std::int64_t kMillisecond = 1'000'000;
 constexpr std::int64_t kSecond = 1'000'000'000;
-constexpr std::int64_t kFarthestNow = std::int64_t{1} << 61;  // Leaves room for what is armed then.
+constexpr std::int64_t kFarthestNow = std::int64_t{1} << 61;  // Leaves room for deadlines after it.
 
-// A queue by itself counts those that are parked; a loop's face does.
+// The queue alone does not count parked timers; the loop does.
 class Queue : public TimerQueue {
  public:
   Queue() : TimerQueue(parked_) {}
@@ -32,7 +32,7 @@ class Queue : public TimerQueue {
   std::size_t parked_ = 0;
 };
 
-// The queue beside a sorted map that says what it has to do.
+// The queue and a sorted map that predicts its behaviour.
 class Pair {
  public:
   explicit Pair(std::size_t timers) : nodes_(timers), keys_(timers) {}
@@ -52,7 +52,7 @@ class Pair {
     ASSERT_TRUE(queue_.start(nodes_[i]));
     arm(i, deadline, ++order_);
   }
-  // A live one keeps its place among equal deadlines.
+  // An armed timer keeps its place among equal deadlines.
   void restart(std::size_t i, std::int64_t deadline) {
     const bool was_armed = is_armed(i);
     const std::uint64_t order = keys_[i].second;
@@ -73,7 +73,7 @@ class Pair {
 
   std::int64_t earliest() const { return model_.empty() ? INT64_MAX : model_.begin()->first.first; }
 
-  // Takes all that is due, in exactly the order of the model.
+  // Takes all due timers; they must come in the order of the model.
   void advance_to(std::int64_t now) {
     now_ = now;
     while (TimerNode* node = queue_.pop_due(now)) {
@@ -94,7 +94,7 @@ class Pair {
     ASSERT_GT(queue_.next_deadline(), now_) << "would spin";
   }
 
-  // As a loop does that sleeps until next_deadline(). Returns how often it woke.
+  // Advances as a loop that sleeps until next_deadline(). Returns how often it woke.
   std::size_t sleep_until_empty() {
     std::size_t wakes = 0;
     while (!model_.empty() && !::testing::Test::HasFatalFailure()) {
@@ -105,7 +105,7 @@ class Pair {
   }
 
  private:
-  using Key = std::pair<std::int64_t, std::uint64_t>;  // Deadline, and order of arming.
+  using Key = std::pair<std::int64_t, std::uint64_t>;  // The deadline, and the order of arming.
 
   void arm(std::size_t i, std::int64_t deadline, std::uint64_t order) {
     ASSERT_TRUE(is_armed(i));
@@ -136,10 +136,10 @@ std::int64_t random_deadline(Random& random, const Pair& pair) {
       return now + std::min(room, std::int64_t{1} << random.below(62)) - random.between(0, 1);
     case 4: {
       const std::size_t other = random.below(pair.timers());
-      return pair.is_armed(other) ? pair.deadline(other) : now;  // The same as another's.
+      return pair.is_armed(other) ? pair.deadline(other) : now;  // Equal to another timer's.
     }
     case 5:
-      return ((now >> 20) + random.between(1, 200)) << 20;  // On a bucket's edge.
+      return ((now >> 20) + random.between(1, 200)) << 20;  // At the boundary of a bucket.
     case 6:
       return now + random.span(room + 1);
     default:
@@ -197,7 +197,7 @@ void random_step(Random& random, Pair& pair) {
 
 class TimerQueueModel : public ::testing::TestWithParam<std::size_t> {};
 
-// A hundred thousand operations each; a few timers meet in all ways, many fill the wheel.
+// A hundred thousand operations each. With few timers they meet in all ways; many fill the wheel.
 TEST_P(TimerQueueModel, AgreesWithASortedMapOnRandomSchedules) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     SCOPED_TRACE(seed);
@@ -218,7 +218,7 @@ TEST_P(TimerQueueModel, AgreesWithASortedMapOnRandomSchedules) {
 
 INSTANTIATE_TEST_SUITE_P(Timers, TimerQueueModel, ::testing::Values(1, 2, 7, 40, 300, 5000));
 
-TEST(TimerQueue, AgreesWithASortedMapWhileMemoryIsRunningOut) {
+TEST(TimerQueue, AgreesWithASortedMapWhileAllocationsFail) {
   Random random(11);
   Pair pair(500);
   ASSERT_TRUE(pair.queue().reserve(500));
@@ -233,7 +233,7 @@ TEST(TimerQueue, AgreesWithASortedMapWhileMemoryIsRunningOut) {
   EXPECT_GT(plan.failures(SystemCall::allocate), 100u);
 }
 
-TEST(TimerQueue, SaysThatMemoryRanOutAndHasChangedNothing) {
+TEST(TimerQueue, ReportsThatMemoryRanOutAndChangesNothing) {
   Queue queue;
   TimerNode node{};
   node.deadline = kSecond;
@@ -263,8 +263,8 @@ TEST(TimerQueue, KeepsTheOrderOfAMillionEqualDeadlines) {
   EXPECT_EQ(queue.next_deadline(), INT64_MAX);
 }
 
-// A timer's place among equal deadlines has 22 bits: they come round, and the order must not.
-TEST(TimerQueue, KeepsTheOrderOfEqualDeadlinesWhereItsCounterComesRound) {
+// A timer's place among equal deadlines has 22 bits. When the counter wraps, the order must hold.
+TEST(TimerQueue, KeepsTheOrderOfEqualDeadlinesWhenItsCounterWraps) {
   for (const std::int64_t deadline : {std::int64_t{3}, 5 * kSecond}) {
     Queue queue;
     TimerNode other{};
@@ -281,7 +281,7 @@ TEST(TimerQueue, KeepsTheOrderOfEqualDeadlinesWhereItsCounterComesRound) {
   }
 }
 
-TEST(TimerQueue, OpensABucketThatNoTimeIsBehind) {
+TEST(TimerQueue, OpensTheBucketOfTheLastDeadline) {
   Queue queue;
   TimerNode last{};
   last.deadline = INT64_MAX - 1;
@@ -291,7 +291,7 @@ TEST(TimerQueue, OpensABucketThatNoTimeIsBehind) {
   queue.stop(last);
 }
 
-TEST(TimerQueue, GivesAMillionTimersBackInOrderToALoopThatSleepsInBetween) {
+TEST(TimerQueue, ExpiresAMillionTimersInOrderWithSleepsInBetween) {
   Queue queue;
   Random random(3);
   std::vector<TimerNode> nodes(kBurst);
@@ -314,7 +314,7 @@ TEST(TimerQueue, GivesAMillionTimersBackInOrderToALoopThatSleepsInBetween) {
   EXPECT_EQ(popped, kBurst);
 }
 
-TEST(TimerQueue, FallsDueWholeWhenTimeJumpsOverAllOfIt) {
+TEST(TimerQueue, ExpiresCompletelyWhenTimeJumpsPastAllDeadlines) {
   Pair pair(20'000);
   Random random(4);
   for (std::size_t i = 0; i < pair.timers(); ++i) {
@@ -334,14 +334,14 @@ TEST(TimerQueue, WakesALoopWithOneFarTimerOnlyAFewTimes) {
   }
 }
 
-// Each level of the wheel may be looked at once on the way; no more.
+// The loop may wake once for each level of the wheel, but not more often.
 TEST(TimerQueue, WakesALoopWithManyFarTimersABoundedNumberOfTimes) {
   Pair pair(1000);
   for (std::size_t i = 0; i < pair.timers(); ++i) pair.start(i, 86'400 * kSecond + 17);
   EXPECT_LE(pair.sleep_until_empty(), 10u);
 }
 
-TEST(TimerQueue, PostponesWithoutTouchingAnythingButTheNode) {
+TEST(TimerQueue, PostponesByChangingOnlyTheNode) {
   Pair pair(1000);
   for (std::size_t i = 0; i < pair.timers(); ++i) pair.start(i, 60 * kSecond);
   const std::int64_t next = pair.queue().next_deadline();
@@ -356,20 +356,20 @@ TEST(TimerQueue, PostponesWithoutTouchingAnythingButTheNode) {
   EXPECT_EQ(pair.now(), 109 * kSecond);
 }
 
-TEST(TimerQueue, KeepsThePlaceOfARestartedTimerAmongEqualDeadlines) {
+TEST(TimerQueue, KeepsARestartedTimersPositionAmongEqualDeadlines) {
   for (const std::int64_t deadline : {kTick / 2, 50 * kSecond}) {
     Pair pair(3);
     for (std::size_t i = 0; i < 3; ++i) pair.start(i, deadline);
     pair.restart(1, deadline + 5);
     pair.restart(1, deadline);
     pair.stop(0);
-    pair.start(0, deadline);  // Now the last.
+    pair.start(0, deadline);  // Now the last among its equals.
     pair.advance_to(deadline);
     EXPECT_EQ(pair.armed(), 0u);
   }
 }
 
-TEST(TimerQueue, TakesTheLongestDeadlineThereIs) {
+TEST(TimerQueue, AcceptsTheLatestDeadline) {
   for (const std::int64_t deadline : {std::int64_t{5}, 5 * kSecond}) {
     Queue queue;
     queue.pop_due(0);
@@ -387,7 +387,7 @@ TEST(TimerQueue, TakesTheLongestDeadlineThereIs) {
   EXPECT_EQ(queue.size(), 1u);
 }
 
-TEST(TimerQueue, ParksAndStartsAgainWithoutTouchingAnythingButTheNode) {
+TEST(TimerQueue, ParksAndRestartsByChangingOnlyTheNode) {
   Pair pair(100);
   for (std::size_t i = 0; i < pair.timers(); ++i) pair.start(i, 60 * kSecond);
   FaultPlan plan;
@@ -406,7 +406,7 @@ TEST(TimerQueue, ParksAndStartsAgainWithoutTouchingAnythingButTheNode) {
   EXPECT_EQ(pair.now(), 109 * kSecond);
 }
 
-TEST(TimerQueue, DropsWhatIsParkedWhenItsTimeHasCome) {
+TEST(TimerQueue, DropsParkedTimersAfterTheirDeadline) {
   Pair pair(50);
   for (std::size_t i = 0; i < pair.timers(); ++i) {
     pair.start(i, (10 + static_cast<std::int64_t>(i) % 3) * kSecond);
@@ -418,7 +418,7 @@ TEST(TimerQueue, DropsWhatIsParkedWhenItsTimeHasCome) {
   EXPECT_EQ(pair.queue().next_deadline(), INT64_MAX);
 }
 
-TEST(TimerQueue, ReturnsOverdueTimersArmedAfterTheirTime) {
+TEST(TimerQueue, ExpiresTimersStartedAfterTheirDeadline) {
   Pair pair(3);
   pair.advance_to(10 * kSecond);
   pair.start(0, 0);
@@ -428,7 +428,7 @@ TEST(TimerQueue, ReturnsOverdueTimersArmedAfterTheirTime) {
   EXPECT_EQ(pair.armed(), 0u);
 }
 
-TEST(TimerQueue, LeavesAllNodesInactiveWhenItStopsThem) {
+TEST(TimerQueue, StopsAllNodesAndLeavesThemInactive) {
   Queue queue;
   std::vector<TimerNode> nodes(200);
   Random random(9);
@@ -445,7 +445,7 @@ TEST(TimerQueue, LeavesAllNodesInactiveWhenItStopsThem) {
   EXPECT_EQ(queue.pop_due(INT64_MAX / 2), &nodes[0]);
 }
 
-TEST(TimerQueue, NeedsNoMemoryForTimersThatRoomWasReservedFor) {
+TEST(TimerQueue, NeedsNoMemoryForReservedTimers) {
   Pair pair(1000);
   Random random(6);
   ASSERT_TRUE(pair.queue().reserve(pair.timers()));

@@ -1,9 +1,9 @@
-// Wakeup: how other threads and signal handlers get a sleeping loop to look around.
+// Wakeup: wakes a sleeping loop from other threads and signal handlers.
 //
-// The kernel is entered only if the loop has announced that it sleeps, and then once: whoever turns
-// `sleeping` into `woken` writes. The loop announces first and then looks at its queues once more;
-// the others fill a queue first and then look at the announcement. So one of the two sees the
-// other.
+// A wake-up makes a system call only if the loop has announced that it sleeps, and only once: the
+// thread that changes `sleeping` to `woken` writes. The loop announces first, then checks its
+// queues once more. Other threads fill a queue first, then check the announcement. So at least one
+// of the two sees the other.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace spate {
 
 class Wakeup {
  public:
-  // Opens, or opens anew in the child of a fork.
+  // Opens it, or reopens it in the child of a fork.
   std::error_code open() {
     const long fd = sys::create_eventfd();
     if (fd < 0) return sys::error_code(fd);
@@ -26,27 +26,29 @@ class Wakeup {
     state_.store(kAwake);
     return {};
   }
-  // Readable once somebody has woken the loop, until drain().
+  // Readable from a wake-up until drain().
   int fd() const { return eventfd_.get(); }
 
   // The loop's thread.
   void announce_sleep() { state_.store(kSleeping); }
-  // Whether somebody has woken the loop. Who does so just now is found by the next sleep.
+  // Returns whether the loop was woken. A concurrent wake-up is found by the next sleep.
   bool announce_awake() {
-    // Others read it at each post: not to be taken from their caches for nothing.
+    // Other threads read the state at each post: it is written only if it changes, to keep their
+    // cached copies valid.
     const int state = state_.load(std::memory_order_relaxed);
     if (state != kAwake) state_.store(kAwake);
     return state == kWoken;
   }
   void drain() {
     std::uint64_t count;
-    sys::read(eventfd_.get(), &count, sizeof(count));  // Empty already: fine as well.
+    // If it is empty already, nothing needs to be done.
+    sys::read(eventfd_.get(), &count, sizeof(count));
   }
 
   // Any thread, any signal handler.
   void wake() noexcept {
     if (state_.load() != kSleeping || state_.exchange(kWoken) != kSleeping) return;
-    if (fork_generation_ != sys::fork_generation()) return;  // It is the parent that sleeps.
+    if (fork_generation_ != sys::fork_generation()) return;  // The sleeping loop is the parent's.
     writes_.fetch_add(1, std::memory_order_relaxed);
     const std::uint64_t one = 1;
     while (sys::write(eventfd_.get(), &one, sizeof(one)) == -EINTR) {

@@ -1,20 +1,20 @@
-// ExitOf.
+// ExitOf: the awaitable of exit_of().
 #include "spate/coro/child.h"
 
 namespace spate::coro {
 
-bool ExitOf::start(Promise& chain, Then then) {
-  child_.emplace(chain.loop(), bind<&ExitOf::on_exit>(this));
+bool ExitOf::start(Promise& fiber, Continuation continuation) {
+  child_.emplace(fiber.loop(), bind<&ExitOf::on_exit>(this));
   if (const std::error_code error = child_->start(pid_)) {
     outcome_ = std::unexpected(error);
     return false;
   }
-  then_ = then;
+  continuation_ = continuation;
   return true;
 }
 
 void ExitOf::cancel() {
-  then_.leave();
+  continuation_.cancel();
   child_.reset();
 }
 
@@ -23,7 +23,7 @@ void ExitOf::on_exit(Child& child) {
   if (child.status() == -1) {
     outcome_ = std::unexpected(std::make_error_code(std::errc::no_child_process));
   }
-  then_.go();
+  continuation_.resume();
 }
 
 }  // namespace spate::coro

@@ -1,4 +1,4 @@
-// Datagram: what has come goes to the one who receives; what nobody has asked for is copied.
+// Datagram: passes packets to the receiver; packets that no coroutine has asked for are copied.
 #include "spate/coro/datagram.h"
 
 #include <algorithm>
@@ -13,12 +13,12 @@ namespace {
 constexpr std::size_t kAligned = 16;
 constexpr std::size_t aligned(std::size_t size) { return (size + kAligned - 1) & ~(kAligned - 1); }
 
-// Hands out parts of one block of memory. What is made there needs no destructor.
-class Parts {
+// Allocates from one block of memory. Its objects need no destructor.
+class BlockAllocator {
  public:
-  explicit Parts(std::byte* memory) : next_(memory) {}
+  explicit BlockAllocator(std::byte* memory) : next_(memory) {}
 
-  // Room for so many of them, which are made by the caller.
+  // Returns room for `count` objects, which the caller constructs.
   template <class T>
   T* room_for(std::size_t count) {
     static_assert(alignof(T) <= kAligned && std::is_trivially_destructible_v<T>);
@@ -46,18 +46,18 @@ bool has_no_room(std::error_code error) {
 
 }  // namespace
 
-// Packets that came for nobody.
-class Datagram::Kept {
+// Packets that arrived while no coroutine was receiving.
+class Datagram::StoredPackets {
  public:
-  // nullptr when memory runs out.
-  static std::unique_ptr<Kept> copy(std::span<const Packet> packets) {
-    std::unique_ptr<Kept> made(new (std::nothrow) Kept);
+  // Returns nullptr when memory runs out.
+  static std::unique_ptr<StoredPackets> copy(std::span<const Packet> packets) {
+    std::unique_ptr<StoredPackets> made(new (std::nothrow) StoredPackets);
     if (made == nullptr || !made->fill(packets)) return nullptr;
     return made;
   }
 
   std::span<const Packet> left;
-  std::unique_ptr<Kept> behind;
+  std::unique_ptr<StoredPackets> next;
 
  private:
   bool fill(std::span<const Packet> packets) {
@@ -65,12 +65,12 @@ class Datagram::Kept {
     memory_ = Block(aligned(count * sizeof(Packet)) + aligned(2 * count * sizeof(Address)) +
                     size_of_bytes(packets));
     if (!memory_) return false;
-    Parts parts(memory_.data());
-    Packet* const first = parts.room_for<Packet>(count);
-    Address* const addresses = parts.room_for<Address>(2 * count);
+    BlockAllocator block(memory_.data());
+    Packet* const first = block.room_for<Packet>(count);
+    Address* const addresses = block.room_for<Address>(2 * count);
     for (std::size_t i = 0; i < count; ++i) {
       const Packet& packet = packets[i];
-      new (first + i) Packet{.bytes = parts.copy(packet.bytes),
+      new (first + i) Packet{.bytes = block.copy(packet.bytes),
                              .peer = *new (addresses + 2 * i) Address(packet.peer),
                              .local = *new (addresses + 2 * i + 1) Address(packet.local),
                              .ecn = packet.ecn,
@@ -90,107 +90,108 @@ Datagram::Datagram(spate::Datagram datagram) : datagram_(std::move(datagram)) {
 }
 
 Datagram::~Datagram() {
-  SPATE_ASSERT(receiving_ == nullptr && first_ == nullptr, "somebody waits for this Datagram");
-  if (arrival_ != nullptr) arrival_->is_gone = true;
+  SPATE_ASSERT(receiving_ == nullptr && first_ == nullptr,
+               "a Datagram was destroyed while a coroutine waits for it");
+  if (batch_ != nullptr) batch_->is_destroyed = true;
 }
 
 // ---- receiving
 
-// Whoever receives goes on inside, and may receive on. A call may be nested in another, as whoever
-// goes on may run the loop: what that one has left came before.
+// Resumes the receiver inside, which may receive further packets, and may run the loop. So calls
+// may be nested: the packets left by the outer call came first.
 void Datagram::on_packets(std::span<const Packet> packets) {
-  Arrival* const outer = arrival_;
-  if (outer != nullptr) keep(std::exchange(outer->left, {}));
-  Arrival arrival{packets};
-  arrival_ = &arrival;
-  while (receiving_ != nullptr && !arrival.left.empty() && kept_ == nullptr) {
-    const Then then = receiving_->then_;
-    if (then.chain().is_running()) break;
+  Batch* const outer = batch_;
+  if (outer != nullptr) store(std::exchange(outer->left, {}));
+  Batch arrival{packets};
+  batch_ = &arrival;
+  while (receiving_ != nullptr && !arrival.left.empty() && stored_ == nullptr) {
+    const Continuation continuation = receiving_->continuation_;
+    if (continuation.fiber().is_running()) break;
     receiving_ = nullptr;
-    then.go();
-    if (arrival.is_gone) {
-      if (outer != nullptr) outer->is_gone = true;
+    continuation.resume();
+    if (arrival.is_destroyed) {
+      if (outer != nullptr) outer->is_destroyed = true;
       return;
     }
   }
-  arrival_ = outer;
-  keep(arrival.left);
-  look();
+  batch_ = outer;
+  store(arrival.left);
+  update_receiving();
 }
 
-// Without memory they are lost, as packets may be, and that is told.
-void Datagram::keep(std::span<const Packet> packets) {
+// When memory runs out the packets are lost, which UDP allows, and the error is reported.
+void Datagram::store(std::span<const Packet> packets) {
   if (packets.empty()) return;
-  std::unique_ptr<Kept> made = Kept::copy(packets);
+  std::unique_ptr<StoredPackets> made = StoredPackets::copy(packets);
   if (made == nullptr) {
     error_ = std::make_error_code(std::errc::not_enough_memory);
     return;
   }
-  std::unique_ptr<Kept>* last = &kept_;
-  while (*last != nullptr) last = &(*last)->behind;
+  std::unique_ptr<StoredPackets>* last = &stored_;
+  while (*last != nullptr) last = &(*last)->next;
   *last = std::move(made);
 }
 
-// Watches while somebody receives and has nothing.
-void Datagram::look() {
+// Receives from the socket only while a receiver waits without a packet.
+void Datagram::update_receiving() {
   const bool has_something = has_packets() || error_;
   const bool is_wanted = receiving_ != nullptr && !has_something;
   if (is_wanted != std::exchange(is_watching_, is_wanted)) {
     is_wanted ? datagram_.resume() : datagram_.pause();
   }
   if (receiving_ == nullptr || !has_something || std::exchange(receiving_->is_woken_, true)) return;
-  receiving_->then_.wake();
+  receiving_->continuation_.wake();
 }
 
 bool Datagram::has_packets() const {
-  return kept_ != nullptr || (arrival_ != nullptr && !arrival_->left.empty());
+  return stored_ != nullptr || (batch_ != nullptr && !batch_->left.empty());
 }
 
 std::span<const Packet> Datagram::take(std::size_t most) {
-  shown_.reset();
-  if (kept_ != nullptr) return take_kept(most);
-  if (arrival_ == nullptr) return {};
-  const auto taken = arrival_->left.first(std::min(most, arrival_->left.size()));
-  arrival_->left = arrival_->left.subspan(taken.size());
+  current_.reset();
+  if (stored_ != nullptr) return take_stored(most);
+  if (batch_ == nullptr) return {};
+  const auto taken = batch_->left.first(std::min(most, batch_->left.size()));
+  batch_->left = batch_->left.subspan(taken.size());
   return taken;
 }
 
-std::span<const Packet> Datagram::take_kept(std::size_t most) {
-  const auto taken = kept_->left.first(std::min(most, kept_->left.size()));
-  kept_->left = kept_->left.subspan(taken.size());
-  if (!kept_->left.empty()) return taken;
-  shown_ = std::move(kept_);
-  kept_ = std::move(shown_->behind);
+std::span<const Packet> Datagram::take_stored(std::size_t most) {
+  const auto taken = stored_->left.first(std::min(most, stored_->left.size()));
+  stored_->left = stored_->left.subspan(taken.size());
+  if (!stored_->left.empty()) return taken;
+  current_ = std::move(stored_);
+  stored_ = std::move(current_->next);
   return taken;
 }
 
-// Of who only sends it is told to the next one who receives.
+// A coroutine that only sends never sees it: the next receiver gets it.
 void Datagram::on_error(std::error_code error) {
   error_ = error;
-  look();
+  update_receiving();
 }
 
 bool Datagram::Receive::await_ready() const {
-  SPATE_ASSERT(datagram_.receiving_ == nullptr, "one coroutine receives at a time");
+  SPATE_ASSERT(datagram_.receiving_ == nullptr, "only one coroutine may receive at a time");
   return datagram_.has_packets() || datagram_.error_ || datagram_.datagram_.fd() < 0;
 }
 
-bool Datagram::Receive::start(Promise&, Then then) {
-  then_ = then;
+bool Datagram::Receive::start(Promise&, Continuation continuation) {
+  continuation_ = continuation;
   datagram_.receiving_ = this;
-  datagram_.look();
+  datagram_.update_receiving();
   return true;
 }
 
 void Datagram::Receive::cancel() {
-  std::exchange(then_, Then()).leave();
+  std::exchange(continuation_, Continuation()).cancel();
   if (datagram_.receiving_ != this) return;
   datagram_.receiving_ = nullptr;
-  datagram_.look();
+  datagram_.update_receiving();
 }
 
 Result<std::span<const Packet>> Datagram::Receive::take(std::size_t most) {
-  then_ = Then();
+  continuation_ = Continuation();
   if (datagram_.receiving_ == this) datagram_.receiving_ = nullptr;
   const std::span<const Packet> taken = datagram_.take(most);
   if (!taken.empty()) return taken;
@@ -206,18 +207,19 @@ Result<Packet> Datagram::Receive::await_resume() {
 
 // ---- sending
 
-// Who was sent what he waited with is woken: nobody goes on inside.
+// Wakes senders whose packets were sent. They are resumed later, so that they cannot change the
+// list here.
 void Datagram::on_writable() {
   while (first_ != nullptr && first_->try_now()) {
-    const Then then = first_->then_;
+    const Continuation continuation = first_->continuation_;
     first_->is_waiting_ = false;
     first_ = first_->next_;
     (first_ != nullptr ? first_->previous_ : last_) = nullptr;
-    then.wake();
+    continuation.wake();
   }
 }
 
-// False: there is no room.
+// Returns false if the kernel has no room.
 bool Datagram::Send::try_now() {
   const std::size_t sent = datagram_.datagram_.send(rest_, &error_);
   rest_ = rest_.subspan(sent);
@@ -226,33 +228,38 @@ bool Datagram::Send::try_now() {
   return false;
 }
 
-bool Datagram::Send::await_ready() { return datagram_.first_ == nullptr && (try_now() || !keep()); }
+bool Datagram::Send::await_ready() {
+  return datagram_.first_ == nullptr && (try_now() || !copy_packets());
+}
 
-// False when memory runs out.
-bool Datagram::Send::keep() {
+// Copies the packets that wait. False when memory runs out.
+bool Datagram::Send::copy_packets() {
   const std::size_t count = rest_.size();
-  copy_ = Block(aligned(count * sizeof(Outgoing)) + aligned(count * sizeof(Address)) +
+  copy_ = Block(aligned(count * sizeof(Outgoing)) + aligned(2 * count * sizeof(Address)) +
                 size_of_bytes(rest_));
   if (!copy_) {
     error_ = std::make_error_code(std::errc::not_enough_memory);
     return false;
   }
-  Parts parts(copy_.data());
-  Outgoing* const first = parts.room_for<Outgoing>(count);
-  Address* const addresses = parts.room_for<Address>(count);
+  BlockAllocator block(copy_.data());
+  Outgoing* const first = block.room_for<Outgoing>(count);
+  Address* addresses = block.room_for<Address>(2 * count);
+  const auto copy_of = [&](const Address* address) {
+    return address == nullptr ? nullptr : new (addresses++) Address(*address);
+  };
   for (std::size_t i = 0; i < count; ++i) {
-    const Outgoing& packet = rest_[i];
-    const Address* peer =
-        packet.peer == nullptr ? nullptr : new (addresses + i) Address(*packet.peer);
-    new (first + i) Outgoing{.bytes = parts.copy(packet.bytes), .peer = peer};
+    Outgoing* const packet = new (first + i) Outgoing(rest_[i]);
+    packet->bytes = block.copy(packet->bytes);
+    packet->peer = copy_of(packet->peer);
+    packet->local = copy_of(packet->local);
   }
   rest_ = {first, count};
   return true;
 }
 
-bool Datagram::Send::start(Promise&, Then then) {
-  if (!copy_ && !keep()) return false;
-  then_ = then;
+bool Datagram::Send::start(Promise&, Continuation continuation) {
+  if (!copy_ && !copy_packets()) return false;
+  continuation_ = continuation;
   is_waiting_ = true;
   previous_ = datagram_.last_;
   (previous_ != nullptr ? previous_->next_ : datagram_.first_) = this;
@@ -261,14 +268,14 @@ bool Datagram::Send::start(Promise&, Then then) {
 }
 
 void Datagram::Send::cancel() {
-  std::exchange(then_, Then()).leave();
+  std::exchange(continuation_, Continuation()).cancel();
   if (!std::exchange(is_waiting_, false)) return;
   (previous_ != nullptr ? previous_->next_ : datagram_.first_) = next_;
   (next_ != nullptr ? next_->previous_ : datagram_.last_) = previous_;
 }
 
 Result<void> Datagram::Send::await_resume() {
-  then_ = Then();
+  continuation_ = Continuation();
   if (error_) return std::unexpected(error_);
   return {};
 }

@@ -7,8 +7,9 @@
 namespace spate::coro {
 
 void* allocate_new_frame(std::size_t bytes) noexcept {
-  // Nothing is kept then, so each frame is new. Elsewhere most are kept, and those do not run out:
-  // tests of scarce memory are to find the same.
+  // With the address sanitizer nothing is cached, so that each frame is new. malloc() is used
+  // because it cannot be made to fail: tests of scarce memory must find the same failures as
+  // without the sanitizer, where cached frames do not fail.
   if (kHasAddressSanitizer && bytes <= KeptMemory::kLargest)
     return std::malloc(KeptMemory::room_for(bytes));
   return reallocate(nullptr, KeptMemory::room_for(bytes));

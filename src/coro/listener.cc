@@ -1,77 +1,79 @@
-// Listener: the socket is watched while somebody waits, and nobody is at the door.
+// Listener: accepts while a coroutine waits and no accepted connection is left.
 #include "spate/coro/listener.h"
 
 #include <new>
 #include <optional>
 
-#include "spate/coro/turns.h"
+#include "spate/coro/reservation_queue.h"
 
 namespace spate::coro {
 
-class Listener::Door {
+class Listener::State {
  public:
-  Door() = default;
-  Door(const Door&) = delete;
-  Door& operator=(const Door&) = delete;
-  ~Door() { SPATE_ASSERT(!turns_.is_anybody_waiting(), "somebody waits for this Listener"); }
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    SPATE_ASSERT(!waiters_.has_waiter(), "a Listener was destroyed while a coroutine waits for it");
+  }
 
   void open(spate::Listener listener) {
     listener_ = std::move(listener);
     listener_.pause();
   }
   spate::Listener::OnAccept on_accept() {
-    return [this](spate::Stream stream, const Address& peer) { enter(std::move(stream), peer); };
+    return [this](spate::Stream stream, const Address& peer) { add(std::move(stream), peer); };
   }
   const spate::Listener& listener() const { return listener_; }
 
-  bool is_anybody_there() { return turns_.leaves_one(count()); }
-  void wait(Then then) {
-    turns_.wait(then, count());
-    look();
+  bool has_connection() { return waiters_.has_free(count()); }
+  void wait(Continuation continuation) {
+    waiters_.push(continuation, count());
+    accept_if_awaited();
   }
-  void give_up(Then& then) {
-    if (turns_.give_up(then)) turns_.promise(count());
-    look();
+  void cancel(Continuation& continuation) {
+    if (waiters_.remove(continuation)) waiters_.wake(count());
+    accept_if_awaited();
   }
-  Newcomer take(Then& then) {
-    turns_.take(then);
-    Newcomer newcomer = *std::move(newcomer_);
-    newcomer_.reset();
-    look();
-    return newcomer;
+  Accepted take(Continuation& continuation) {
+    waiters_.claim(continuation);
+    Accepted accepted = *std::move(accepted_);
+    accepted_.reset();
+    accept_if_awaited();
+    return accepted;
   }
 
  private:
-  std::size_t count() const { return newcomer_ ? 1 : 0; }
-  // Whoever goes on may close the door.
-  void enter(spate::Stream stream, const Address& peer) {
-    newcomer_.emplace(std::move(stream), peer);
+  std::size_t count() const { return accepted_ ? 1 : 0; }
+  // The resumed coroutine may destroy the Listener.
+  void add(spate::Stream stream, const Address& peer) {
+    accepted_.emplace(std::move(stream), peer);
     listener_.pause();
-    turns_.promise_first().go();
+    waiters_.reserve_first().resume();
   }
-  void look() {
-    if (!newcomer_ && turns_.is_anybody_waiting()) return listener_.resume();
+  void accept_if_awaited() {
+    if (!accepted_ && waiters_.has_waiter()) return listener_.resume();
     listener_.pause();
   }
 
   spate::Listener listener_;
-  std::optional<Newcomer> newcomer_;
-  Turns turns_;
+  std::optional<Accepted> accepted_;
+  ReservationQueue waiters_;
 };
 
-Listener::Listener(std::unique_ptr<Door> door) : door_(std::move(door)) {}
+Listener::Listener(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Listener::Listener(Listener&& other) noexcept = default;
 Listener& Listener::operator=(Listener&& other) noexcept = default;
 Listener::~Listener() = default;
 
 template <class Make>
 Result<Listener> Listener::make(Make make) {
-  std::unique_ptr<Door> door(new (std::nothrow) Door);
-  if (door == nullptr) return std::unexpected(make_error_code(std::errc::not_enough_memory));
-  Result<spate::Listener> listener = make(door->on_accept());
+  std::unique_ptr<State> state(new (std::nothrow) State);
+  if (state == nullptr) return std::unexpected(make_error_code(std::errc::not_enough_memory));
+  Result<spate::Listener> listener = make(state->on_accept());
   if (!listener) return std::unexpected(listener.error());
-  door->open(*std::move(listener));
-  return Listener(std::move(door));
+  state->open(*std::move(listener));
+  return Listener(std::move(state));
 }
 
 Result<Listener> Listener::create(Loop& loop, const Address& address,
@@ -87,21 +89,21 @@ Result<Listener> Listener::adopt(Loop& loop, int fd, const ListenOptions& option
   });
 }
 
-Listener::Accept Listener::accept() { return Accept(*door_); }
-const spate::Listener& Listener::listener() const { return door_->listener(); }
+Listener::Accept Listener::accept() { return Accept(*state_); }
+const spate::Listener& Listener::listener() const { return state_->listener(); }
 
-bool Listener::Accept::await_ready() const { return door_.is_anybody_there(); }
+bool Listener::Accept::await_ready() const { return state_.has_connection(); }
 
-bool Listener::Accept::start(Promise&, Then then) {
-  then_ = then;
-  door_.wait(then);
+bool Listener::Accept::start(Promise&, Continuation continuation) {
+  continuation_ = continuation;
+  state_.wait(continuation);
   return true;
 }
 
 void Listener::Accept::cancel() {
-  if (then_) door_.give_up(then_);
+  if (continuation_) state_.cancel(continuation_);
 }
 
-Result<Newcomer> Listener::Accept::await_resume() { return door_.take(then_); }
+Result<Accepted> Listener::Accept::await_resume() { return state_.take(continuation_); }
 
 }  // namespace spate::coro

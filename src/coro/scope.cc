@@ -1,14 +1,14 @@
-// Scope: its tasks, and the queue of those who were woken by another's call.
+// Scope: its tasks, and the queue of woken coroutines.
 #include "spate/coro/scope.h"
 
 #include "spate/coro/until_stop.h"
 
 namespace spate::coro {
 
-// Notices when the scope is destroyed, by what is called meanwhile.
+// Detects that a call destroyed the scope.
 class Scope::Guard {
  public:
-  // Not inline: g++ 12 warns of the address, as if it stayed in the scope.
+  // Not inlined: g++ 12 warns of a dangling pointer to the guard otherwise.
   [[gnu::noinline]] explicit Guard(Scope& scope) : scope_(&scope), outer_(scope.guards_) {
     scope.guards_ = this;
   }
@@ -18,8 +18,8 @@ class Scope::Guard {
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
-  bool is_gone() const { return scope_ == nullptr; }
-  static void tell_all(Guard* innermost) {
+  bool is_destroyed() const { return scope_ == nullptr; }
+  static void notify_all(Guard* innermost) {
     for (Guard* guard = innermost; guard != nullptr; guard = guard->outer_) guard->scope_ = nullptr;
   }
 
@@ -35,10 +35,11 @@ Scope::Scope(Loop& loop)
 }
 
 Scope::~Scope() {
-  Guard::tell_all(std::exchange(guards_, nullptr));
+  Guard::notify_all(std::exchange(guards_, nullptr));
   is_stopping_ = true;
   cancel();
-  while (newest_ != nullptr) {  // They run.
+  // Running tasks are left. They are detached, and destroyed when they wait.
+  while (newest_ != nullptr) {
     Promise& root = *newest_;
     unlink(root);
     root.scope_ = nullptr;
@@ -50,21 +51,21 @@ Scope::~Scope() {
 bool Scope::spawn(Task<void> task) { return begin(task.release(), false); }
 bool Scope::spawn(Task<Result<void>> task) { return begin(task.release(), true); }
 
-bool Scope::begin(Promise* root, bool gives_error) noexcept {
+bool Scope::begin(Promise* root, bool returns_result) noexcept {
   if (root == nullptr) return false;
   if (is_stopping_ || is_cancelling_ || (!cleanup_.is_active() && !cleanup_.start())) {
     root->handle().destroy();
     return false;
   }
-  root->is_first_ = true;
+  root->is_root_ = true;
   root->scope_ = this;
-  root->gives_error_ = gives_error;
+  root->returns_result_ = returns_result;
   root->newer_ = nullptr;
   root->older_ = newest_;
   if (newest_ != nullptr) newest_->newer_ = root;
   newest_ = root;
   ++size_;
-  root->resume(Then(*root));
+  root->resume(Continuation(*root));
   return true;
 }
 
@@ -74,32 +75,39 @@ void Scope::unlink(Promise& root) {
   --size_;
 }
 
-// It has ended, or was cancelled, or was to be resumed while it ran.
+// Called when the fiber stops running with flags: it has ended, was cancelled, or a waiter could
+// not be resumed meanwhile.
 void Promise::settle() {
-  if ((marks_ & (kEnded | kDoomed)) == 0) {
-    marks_ = 0;
+  if ((flags_ & (kEnded | kCancelled)) == 0) {
+    flags_ = 0;
     return scope_->feed();
   }
   if (scope_ != nullptr) return scope_->retire(*this);
+  destroy();
+}
+
+void Promise::destroy() {
+  is_running_ = true;
+  flags_ |= kCancelled;
   handle().destroy();
 }
 
 void Scope::retire(Promise& root) {
   std::error_code error;
-  if (root.gives_error_) error = static_cast<TaskPromise<Result<void>>&>(root).error();
+  if (root.returns_result_) error = static_cast<TaskPromise<Result<void>>&>(root).error();
   unlink(root);
   const Guard guard(*this);
-  root.handle().destroy();
-  if (!guard.is_gone() && error) tell(error);
-  if (!guard.is_gone() && empty()) end_joins();
+  root.destroy();
+  if (!guard.is_destroyed() && error) report(error);
+  if (!guard.is_destroyed() && empty()) end_joins();
 }
 
 void Scope::on_error(std::move_only_function<void(std::error_code error)> callback) {
-  on_error_ = std::move(callback);
+  on_error_.swap(callback);  // The destructor of the old one may use the scope.
 }
 
-// The callback may be replaced, or destroyed with the scope, while it is called.
-void Scope::tell(std::error_code error) {
+// The callback may be replaced, or destroyed with the scope, during its call.
+void Scope::report(std::error_code error) {
   if (!on_error_) {
     if (!first_error_) first_error_ = error;
     return;
@@ -108,36 +116,39 @@ void Scope::tell(std::error_code error) {
   auto callback = std::move(on_error_);
   on_error_ = nullptr;
   callback(error);
-  if (!guard.is_gone() && !on_error_) on_error_ = std::move(callback);
+  if (!guard.is_destroyed() && !on_error_) on_error_ = std::move(callback);
 }
 
 void Scope::stop() {
   is_stopping_ = true;
-  give_up_stop_points();
+  trigger_stop_points();
 }
 
-// Those whose chains run stay until these wait: nobody destroys a coroutine that runs.
-void Scope::give_up_stop_points() {
+// Stop points of running fibers stay until these wait: a running coroutine must not be destroyed.
+void Scope::trigger_stop_points() {
   const Guard guard(*this);
   for (StopPoint* point = stop_points_; point != nullptr;) {
-    const bool is_given_up = point->give_up_(*point);
-    if (guard.is_gone()) return;
-    point = is_given_up ? stop_points_ : point->next_;
+    const bool was_triggered = point->trigger_(*point);
+    if (guard.is_destroyed()) return;
+    point = was_triggered ? stop_points_ : point->next_;
   }
 }
 
 void Scope::cancel() {
   const Guard guard(*this);
   const bool was_cancelling = std::exchange(is_cancelling_, true);
+  if (!empty()) {
+    for (Join* join = joins_; join != nullptr; join = join->next_) join->has_cancelled_ = true;
+  }
   for (Promise* root = newest_; root != nullptr;) {
     if (root->is_running_) {
-      root->marks_ |= Promise::kDoomed;
+      root->flags_ |= Promise::kCancelled;
       root = root->older_;
       continue;
     }
     unlink(*root);
-    root->handle().destroy();
-    if (guard.is_gone()) return;
+    root->destroy();
+    if (guard.is_destroyed()) return;
     root = newest_;
   }
   is_cancelling_ = was_cancelling;
@@ -149,26 +160,27 @@ void Scope::end_with_loop() {
   cancel();
 }
 
-// ---- those who were woken
+// ---- woken coroutines
 
-// Those whose chains run stay until these have returned.
-Place* Scope::next_woken() const {
-  for (Place* place = woken_.first(); place != nullptr; place = woken_.behind(*place)) {
-    if (!place->then().chain().is_busy()) return place;
+// Returns the first one whose fiber is not running. The others stay until their fibers return.
+WaitNode* Scope::next_woken() const {
+  for (WaitNode* node = woken_.first(); node != nullptr; node = woken_.after(*node)) {
+    if (!node->as_continuation().fiber().defer_if_running()) return node;
   }
   return nullptr;
 }
 
-// Those who are there now: who comes meanwhile has his turn after the other events.
+// Resumes the coroutines that are woken now. Coroutines that they wake are resumed after other
+// events, so that they cannot starve these.
 void Scope::call_woken() {
   const Guard guard(*this);
-  if (is_stopping_) give_up_stop_points();
-  if (guard.is_gone()) return;
-  const Place* const last = woken_.last();
-  for (Place* place = next_woken(); place != nullptr; place = next_woken()) {
-    const bool is_last = place == last;
-    place->then().go();
-    if (guard.is_gone() || is_last) return;
+  if (is_stopping_) trigger_stop_points();
+  if (guard.is_destroyed()) return;
+  const WaitNode* const last = woken_.last();
+  for (WaitNode* node = next_woken(); node != nullptr; node = next_woken()) {
+    const bool is_last = node == last;
+    node->as_continuation().resume();
+    if (guard.is_destroyed() || is_last) return;
   }
 }
 
@@ -198,12 +210,12 @@ void Scope::end_joins() {
     joins_ = join.next_;
     if (joins_ != nullptr) joins_->previous_ = nullptr;
     join.is_linked_ = false;
-    std::exchange(join.then_, Then()).wake();
+    std::exchange(join.continuation_, Continuation()).wake();
   }
 }
 
-bool Scope::Join::start(Promise&, Then then) {
-  then_ = then;
+bool Scope::Join::start(Promise&, Continuation continuation) {
+  continuation_ = continuation;
   next_ = scope_->joins_;
   if (next_ != nullptr) next_->previous_ = this;
   scope_->joins_ = this;
@@ -212,7 +224,7 @@ bool Scope::Join::start(Promise&, Then then) {
 }
 
 void Scope::Join::cancel() {
-  then_.leave();
+  continuation_.cancel();
   if (!is_linked_) return;
   (previous_ != nullptr ? previous_->next_ : scope_->joins_) = next_;
   if (next_ != nullptr) next_->previous_ = previous_;
@@ -225,11 +237,10 @@ Result<void> Scope::Join::await_resume() {
   return {};
 }
 
-bool Scope::JoinWithin::start(Promise& chain, Then then) {
-  timer_.emplace(chain.loop(), bind<&JoinWithin::on_timer>(this));
-  if (!timer_->start(grace_)) is_over_ = true;
-  join_.start(chain, then);
-  if (is_over_) scope_.cancel();
+bool Scope::JoinWithin::start(Promise& fiber, Continuation continuation) {
+  timer_.emplace(fiber.loop(), bind<&JoinWithin::on_timer>(this));
+  join_.start(fiber, continuation);
+  if (!timer_->start(grace_)) scope_.cancel();
   return true;
 }
 
@@ -238,9 +249,9 @@ void Scope::JoinWithin::cancel() {
   join_.cancel();
 }
 
+// The scope's tasks may have ended meanwhile, or the scope may be destroyed.
 void Scope::JoinWithin::on_timer() {
-  is_over_ = true;
-  scope_.cancel();
+  if (join_.is_linked_) scope_.cancel();
 }
 
 }  // namespace spate::coro

@@ -1,17 +1,17 @@
-// Stream: what its connection tells goes to the one who reads, and to the one who waits.
+// Stream: passes events of its connection to the reader and to the coroutine that waits to send.
 #include "spate/coro/stream.h"
 
 namespace spate::coro {
 
-// Offers what has come once more, when the chain that reads no longer runs the loop.
-class Stream::Retry : public Chooser {
+// Offers the input again when the reader's fiber has stopped running the loop.
+class Stream::Retry : public Selector {
  public:
-  explicit Retry(Stream& stream) : Chooser(choose), stream_(stream) {}
+  explicit Retry(Stream& stream) : Selector(select), stream_(stream) {}
 
  private:
-  static Promise* choose(Chooser& self) {
+  static Promise* select(Selector& self) {
     Stream& stream = static_cast<Retry&>(self).stream_;
-    stream.drop_retry();  // This one.
+    stream.drop_retry();  // Destroys this object.
     stream.stream_.resume();
     return nullptr;
   }
@@ -28,43 +28,43 @@ Stream::Stream(spate::Stream stream) : stream_(std::move(stream)), waiting_() {
 }
 
 Stream::~Stream() {
-  SPATE_ASSERT(!is_anybody_waiting(), "somebody waits for this Stream");
+  SPATE_ASSERT(!has_waiter(), "a Stream was destroyed while a coroutine waits for it");
   Arrival* const arrival = input_.arrival();
   if (arrival == nullptr) return;
-  arrival->is_gone = true;
+  arrival->is_detached = true;
   arrival->left = {};
 }
 
 spate::Stream Stream::release() {
-  SPATE_ASSERT(!is_anybody_waiting(), "somebody waits for this Stream");
+  SPATE_ASSERT(!has_waiter(), "a Stream was released while a coroutine waits for it");
   stream_.stop();
-  if (Arrival* const arrival = input_.arrival()) arrival->is_gone = true;
+  if (Arrival* const arrival = input_.arrival()) arrival->is_detached = true;
   close({});
   return std::move(stream_);
 }
 
-bool Stream::is_anybody_waiting() const {
+bool Stream::has_waiter() const {
   return !input_.is_closed() && (waiting_.reader || waiting_.wait != nullptr);
 }
 
-// False if the reader needs more than is there.
-inline bool Stream::give(Arrival& arrival) {
+// Passes input to the reader. False if the reader needs more bytes.
+inline bool Stream::deliver(Arrival& arrival) {
   Framed* const framed = waiting_.reader.framed();
-  return framed == nullptr || give_framed(*framed, arrival);
+  return framed == nullptr || deliver_framed(*framed, arrival);
 }
 
-// Whoever reads is resumed inside, and may read on; what nobody reads waits, and so does the peer.
-// Most take all, and wait for more.
+// Resumes the reader inside, which may read further bytes. Unread bytes stay, and the peer waits.
+// Fast path: most readers take all bytes and wait for more.
 std::size_t Stream::on_data(Bytes bytes) {
   Arrival arrival(bytes);
   if (waiting_.reader.is_plain()) {
     Promise& reader = waiting_.reader.plain();
-    Promise& chain = reader.chain();
-    if (!chain.is_running()) {
+    Promise& fiber = reader.fiber();
+    if (!fiber.is_running()) {
       input_.set(arrival);
       waiting_.reader = Reader();
-      chain.resume(reader);
-      if (arrival.is_gone) return bytes.size() - arrival.left.size();
+      fiber.resume(reader);
+      if (arrival.is_detached) return bytes.size() - arrival.left.size();
       if (arrival.left.empty()) {
         input_.clear();
         return bytes.size();
@@ -75,27 +75,27 @@ std::size_t Stream::on_data(Bytes bytes) {
   return bytes.size() - arrival.left.size();
 }
 
-// To whoever reads, until nobody does, or he wants more.
+// Resumes readers until none waits, or the reader needs more bytes.
 [[gnu::noinline]] void Stream::offer(Arrival& arrival) {
   drop_retry();
   input_.set(arrival);
   while (waiting_.reader && !arrival.left.empty()) {
-    const Then then = (*waiting_.reader).then_;
-    Promise& chain = then.chain();
-    if (chain.is_running()) {
+    const Continuation continuation = (*waiting_.reader).continuation_;
+    Promise& fiber = continuation.fiber();
+    if (fiber.is_running()) {
       input_.clear();
-      return keep_for_later(then);
+      return retry_later(continuation);
     }
-    if (!give(arrival)) break;
+    if (!deliver(arrival)) break;
     waiting_.reader = Reader();
-    chain.resume(then);
-    if (arrival.is_gone) return;
+    fiber.resume(continuation);
+    if (arrival.is_detached) return;
   }
   input_.clear();
   if (!waiting_.reader && !arrival.left.empty()) stream_.pause();
 }
 
-bool Stream::give_framed(Framed& framed, Arrival& arrival) {
+bool Stream::deliver_framed(Framed& framed, Arrival& arrival) {
   const Frame frame = framed.next_(framed, arrival.left);
   if (frame.state == Frame::State::unfinished) {
     stream_.want(frame.size);
@@ -107,9 +107,9 @@ bool Stream::give_framed(Framed& framed, Arrival& arrival) {
   return true;
 }
 
-// ---- once more
+// ---- offering again
 
-void Stream::keep_for_later(Then then) {
+void Stream::retry_later(Continuation continuation) {
   stream_.pause();
   void* const memory = allocate_frame(sizeof(Retry));
   if (memory == nullptr) {
@@ -119,8 +119,8 @@ void Stream::keep_for_later(Then then) {
   auto* const retry = new (memory) Retry(*this);
   input_.set(*retry);
   waiting_.reader.retry();
-  retry->awaiting = &then.chain();
-  Then(*retry).wake();
+  retry->awaiting = &continuation.fiber();
+  Continuation(*retry).wake();
 }
 
 void Stream::drop_retry() {
@@ -134,9 +134,9 @@ void Stream::drop_retry() {
 // ---- endings
 
 void Stream::end_read(Reader reader) {
-  if (reader.framed() != nullptr && !stream_.unread().empty()) input_.cut();
-  const Then then = (*reader).then_;
-  then.go();
+  if (reader.framed() != nullptr && !stream_.unread().empty()) input_.truncate();
+  const Continuation continuation = (*reader).continuation_;
+  continuation.resume();
 }
 
 void Stream::on_end() {
@@ -147,8 +147,8 @@ void Stream::on_end() {
 
 void Stream::on_drained() {
   if (waiting_.wait == nullptr || waiting_.wait->what() != Wait::For::room) return;
-  const Then then = std::exchange(waiting_.wait, nullptr)->then_;
-  then.go();
+  const Continuation continuation = std::exchange(waiting_.wait, nullptr)->continuation_;
+  continuation.resume();
 }
 
 void Stream::close(std::error_code error) {
@@ -156,19 +156,19 @@ void Stream::close(std::error_code error) {
   new (&error_) std::error_code(error);
 }
 
-// Two may wait; whoever goes on at once may destroy this.
+// There may be two waiters; the first one resumed may destroy this.
 void Stream::on_closed(std::error_code error) {
   drop_retry();
   const Waiting waited = waiting_;
   close(error);
-  if (waited.wait != nullptr) waited.wait->then_.wake();
+  if (waited.wait != nullptr) waited.wait->continuation_.wake();
   if (waited.reader) end_read(waited.reader);
 }
 
 // ---- reading
 
 void Stream::Reading::cancel() {
-  std::exchange(then_, Then()).leave();
+  std::exchange(continuation_, Continuation()).cancel();
   if (stream_.input_.is_closed() || !stream_.waiting_.reader.is(*this)) return;
   stream_.waiting_.reader = Reader();
   stream_.drop_retry();
@@ -177,31 +177,31 @@ void Stream::Reading::cancel() {
   stream_.stream_.want(0);
 }
 
-// A connection that ends between two arrivals is the end of file to read_some().
+// For read_some(), a connection that ends between two arrivals is at end of file.
 Result<Bytes> Stream::Read::end_of_file() {
   const std::error_code why = stream_.error_of_read();
   if (why == Error::ended && !stream_.error()) return Bytes();
   return std::unexpected(why);
 }
 
-// Why there is no message any more.
+// Returns why there is no further message.
 std::error_code Stream::error_of_read() {
-  const bool is_cut = input_.is_cut();
-  input_.forget_cut();
+  const bool is_truncated = input_.is_truncated();
+  input_.clear_truncated();
   if (const std::error_code why = error()) return why;
-  return is_cut ? Error::truncated : Error::ended;
+  return is_truncated ? Error::truncated : Error::ended;
 }
 
 bool Stream::Framed::await_ready() {
   if (Arrival* const arrival = stream_.input_.arrival())
-    return !arrival->left.empty() && stream_.give_framed(*this, *arrival);
+    return !arrival->left.empty() && stream_.deliver_framed(*this, *arrival);
   return stream_.input_.is_over();
 }
 
 Result<Bytes> Stream::Framed::await_resume() {
-  then_ = Then();
+  continuation_ = Continuation();
   if (stream_.input_.is_over()) return std::unexpected(stream_.error_of_read());
-  const Arrival& arrival = stream_.input_.given();
+  const Arrival& arrival = stream_.input_.current_arrival();
   if (arrival.is_broken) return std::unexpected(std::make_error_code(std::errc::bad_message));
   return arrival.message;
 }
@@ -213,21 +213,21 @@ bool Stream::Wait::await_ready() const {
   return what() == For::room && !stream().stream_.is_full();
 }
 
-bool Stream::Wait::start(Promise&, Then then) {
-  SPATE_ASSERT(stream().waiting_.wait == nullptr, "one coroutine waits to send at a time");
-  then_ = then;
+bool Stream::Wait::start(Promise&, Continuation continuation) {
+  SPATE_ASSERT(stream().waiting_.wait == nullptr, "only one coroutine may wait to send at a time");
+  continuation_ = continuation;
   stream().waiting_.wait = this;
   return true;
 }
 
 void Stream::Wait::cancel() {
-  std::exchange(then_, Then()).leave();
+  std::exchange(continuation_, Continuation()).cancel();
   if (stream().input_.is_closed() || stream().waiting_.wait != this) return;
   stream().waiting_.wait = nullptr;
 }
 
 Result<void> Stream::Wait::await_resume() {
-  then_ = Then();
+  continuation_ = Continuation();
   const bool is_closed = stream().input_.is_closed();
   if (const std::error_code error = stream().error()) return std::unexpected(error);
   if (what() == For::nothing || (is_closed && what() == For::room))

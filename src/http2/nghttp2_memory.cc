@@ -12,12 +12,13 @@ namespace spate::http {
 
 namespace {
 
-// In front of each block, as nghttp2 does not say how long one was.
+// Stored before each block, because nghttp2 does not pass the size when it frees one.
 struct alignas(std::max_align_t) Head {
-  std::size_t size;  // With this.
+  std::size_t size;  // Includes this header.
 };
 
-// Tests do not make it run out: nghttp2 1.52 then frees some of it twice.
+// malloc() is used because it cannot be made to fail by tests: nghttp2 1.52 frees some memory twice
+// when it runs out.
 void* find_or_ask(std::size_t bytes) {
   void* const kept = kept_memory.find(bytes);
   return kept != nullptr ? kept : std::malloc(KeptMemory::room_for(bytes));

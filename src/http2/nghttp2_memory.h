@@ -1,4 +1,4 @@
-// The memory of nghttp2: for each request it takes some ten blocks, which the thread keeps for the
+// The allocator for nghttp2: it needs some ten blocks per request, which the thread caches for the
 // next one.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace spate::http {
 
-// Of all sessions; nghttp2 does not change it.
+// Shared by all sessions; nghttp2 does not change it.
 nghttp2_mem* memory_of_nghttp2();
 
 }  // namespace spate::http

@@ -11,9 +11,9 @@ namespace spate::http {
 
 namespace {
 
-// Of a connection: as much as all its streams may send, as each is held back by its own window.
+// The connection's window does not limit streams: each stream is limited by its own window.
 constexpr std::int32_t kConnectionWindow = 16 * 1024 * 1024;
-// Frames that wait because the peer reads nothing: more than any peer causes that means well.
+// Frames queued for a peer that does not read: far more than any well-behaved peer causes.
 constexpr std::size_t kMostWaiting = 10'000;
 
 int as_result(bool goes_on) { return goes_on ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE; }
@@ -24,12 +24,12 @@ std::string_view text_at(const std::uint8_t* text, std::size_t size) {
 
 bool is_last(const nghttp2_frame& frame) { return (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) != 0; }
 
-// What only the engine resets a stream for.
+// Codes with which only nghttp2 itself resets a stream.
 bool is_violation(std::uint32_t code) {
   return code != NGHTTP2_NO_ERROR && code != NGHTTP2_INTERNAL_ERROR && code != NGHTTP2_CANCEL;
 }
 
-// Fields in nghttp2's form; it copies what they refer to.
+// Fields in the format of nghttp2, which copies the texts.
 class Names {
  public:
   explicit Names(std::span<const Http2Field> fields) : size_(fields.size()) {
@@ -40,7 +40,7 @@ class Names {
                         field.value.size(), NGHTTP2_NV_FLAG_NONE};
     });
   }
-  // nullptr when memory has run out.
+  // nullptr when memory ran out.
   nghttp2_nv* data() { return size_ > near_.size() ? far_.get() : near_.data(); }
   std::size_t size() const { return size_; }
 
@@ -67,7 +67,7 @@ struct Nghttp2Session::Calls {
     return self(context).set_stream(frame->hd.stream_id, stream);
   }
 
-  // Of those that are overlooked no more is heard.
+  // PRIORITY frames are counted here, because nghttp2 reports them nowhere else.
   static int on_begin_frame(nghttp2_session* session, const nghttp2_frame_hd* head, void* context) {
     const nghttp2_error_code fault = self(context).fault_of(*head);
     if (fault != NGHTTP2_NO_ERROR) return nghttp2_session_terminate_session(session, fault);
@@ -86,7 +86,8 @@ struct Nghttp2Session::Calls {
 
   static int on_data_chunk(nghttp2_session* session, std::uint8_t, std::int32_t id,
                            const std::uint8_t* data, std::size_t size, void* context) {
-    // Whoever does not read holds up his own stream, and no other (its window).
+    // Updates the connection's window at once: a stream that is not read is held up by its own
+    // window, and must not hold up others.
     if (nghttp2_session_consume_connection(session, size) != 0) return NGHTTP2_ERR_CALLBACK_FAILURE;
     self(context).has_data_ = true;
     Http2Stream* stream = self(context).stream_of(id);
@@ -132,7 +133,7 @@ struct Nghttp2Session::Calls {
     return 0;
   }
 
-  // A request, if it is one, has not left: nothing more is heard of its stream.
+  // A request that could not be sent: its stream gets no further events.
   static int on_frame_not_sent(nghttp2_session*, const nghttp2_frame* frame, int, void* context) {
     const bool is_request =
         frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST;
@@ -247,8 +248,9 @@ nghttp2_error_code Nghttp2Session::fault_of(const nghttp2_frame_hd& head) {
   return is_fault ? NGHTTP2_PROTOCOL_ERROR : NGHTTP2_NO_ERROR;
 }
 
-// Only if the client itself has closed it, or passed it over (RFC 9113 §5.1.1): it may not know yet
-// of what this side has refused or reset. Of DATA for such a stream nghttp2 tells nothing.
+// Returns true only if the client itself closed or skipped the stream (RFC 9113 §5.1.1). If this
+// side refused or reset it, the client may not know yet. nghttp2 does not report DATA for such a
+// stream.
 bool Nghttp2Session::is_of_closed_stream(std::int32_t id) {
   if (id > seen_) {
     if (seen_ != opened_) dropped_ = std::max(dropped_, seen_);
@@ -312,7 +314,7 @@ bool Nghttp2Session::answer(std::int32_t id, std::span<const Http2Field> head, H
                                  end == Http2End::yes ? nullptr : &body) == 0;
 }
 
-// Of a body that is not waited for there is nothing to do.
+// Has no effect if nghttp2 is not waiting for the body.
 void Nghttp2Session::wake(std::int32_t id) { nghttp2_session_resume_data(session_, id); }
 
 bool Nghttp2Session::reset(std::int32_t id, Http2Code code) {
@@ -353,7 +355,7 @@ bool Nghttp2Engine::prepare() {
   return true;
 }
 
-// With NO_RFC7540_PRIORITIES it sends by urgency (RFC 9218).
+// NO_RFC7540_PRIORITIES makes nghttp2 send by urgency (RFC 9218).
 std::unique_ptr<Http2Session> Nghttp2Engine::make_server(Http2Events& events,
                                                          std::size_t max_head) const {
   const nghttp2_settings_entry settings[] = {

@@ -1,4 +1,4 @@
-// Http2Session by nghttp2.
+// Implements Http2Session with nghttp2.
 #pragma once
 
 #include <nghttp2/nghttp2.h>
@@ -15,7 +15,7 @@ namespace spate::http {
 
 class Nghttp2Session final : public Http2Session {
  public:
-  // `max_streams` is ours, of a client.
+  // `max_streams` is our own limit, for clients.
   Nghttp2Session(Http2Events& events, std::uint32_t max_streams)
       : events_(events), max_streams_(max_streams) {}
   ~Nghttp2Session() override { nghttp2_session_del(session_); }
@@ -45,9 +45,9 @@ class Nghttp2Session final : public Http2Session {
   static void set_callbacks(nghttp2_session_callbacks* callbacks);
 
  private:
-  struct Calls;  // What nghttp2 calls.
+  struct Calls;  // The callbacks for nghttp2.
 
-  // What is told of a stream comes in a row, so that it is looked up once.
+  // Events of one stream usually come in a row, so the last lookup is cached.
   Http2Stream* stream_of(std::int32_t id) {
     if (id != last_id_) {
       last_id_ = id;
@@ -61,30 +61,30 @@ class Nghttp2Session final : public Http2Session {
   }
 
   bool introduce(std::span<const nghttp2_settings_entry> settings);
-  // What a frame has brought, told. False: nothing more is wanted.
+  // Reports the contents of a frame. False: no more input is wanted.
   void take_settings();
   bool take_headers(const nghttp2_frame& frame);
   bool take_end(const nghttp2_frame& frame);
   bool count(Http2Frame kind) { return events_.on_frame(kind); }
-  // What nghttp2 overlooks in a client's frame, as it keeps no closed streams here and no
-  // priorities. NGHTTP2_NO_ERROR: nothing.
+  // Returns the error of a client's frame that nghttp2 ignores, because it keeps no closed streams
+  // here and no priorities; NGHTTP2_NO_ERROR if there is no error.
   nghttp2_error_code fault_of(const nghttp2_frame_hd& head);
   bool is_of_closed_stream(std::int32_t id);
 
   Http2Events& events_;
   const std::uint32_t max_streams_;
   nghttp2_session* session_ = nullptr;
-  Http2Stream* last_ = nullptr;  // Of the stream that was looked up last;
-  std::int32_t last_id_ = 0;     // 0: of none.
-  std::int32_t seen_ = 0;        // The newest stream that a head came for,
-  std::int32_t opened_ = 0;      // that was taken,
-  std::int32_t dropped_ = 0;   // that was refused or reset: frames of its time may be on their way.
-  bool has_settings_ = false;  // Of the other side.
-  bool has_data_ = false;      // The DATA that is being received.
-  bool is_broken_ = false;     // Nothing can be sent any more.
+  Http2Stream* last_ = nullptr;  // The result of the last lookup,
+  std::int32_t last_id_ = 0;     // and its id; 0: no lookup yet.
+  std::int32_t seen_ = 0;        // The newest stream that had a header section,
+  std::int32_t opened_ = 0;      // that was accepted,
+  std::int32_t dropped_ = 0;     // that was refused or reset: its frames may still be in flight.
+  bool has_settings_ = false;    // From the peer.
+  bool has_data_ = false;        // The DATA frame being received is not empty.
+  bool is_broken_ = false;       // Nothing can be sent any more.
 };
 
-// The settings, and what all sessions share. Nothing changes once it is made.
+// The settings, and objects shared by all sessions. Immutable after prepare().
 class Nghttp2Engine final : public Http2Engine {
  public:
   explicit Nghttp2Engine(const Http2Options& options) : options_(options) {}
@@ -98,6 +98,7 @@ class Nghttp2Engine final : public Http2Engine {
                                             std::size_t max_head) const override;
   std::unique_ptr<Http2Session> make_client(Http2Events& events,
                                             std::size_t max_head) const override;
+  std::uint32_t max_streams() const override { return options_.max_streams; }
 
  private:
   Http2Options options_;

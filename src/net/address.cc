@@ -32,7 +32,7 @@ Result<std::uint16_t> parse_port(std::string_view text) {
   return port;
 }
 
-// An interface's name, or its number.
+// Parses an interface's name or number.
 Result<std::uint32_t> parse_scope(std::string_view text) {
   if (text.empty()) return failed(std::errc::invalid_argument);
   if (const std::uint32_t index = sys::interface_index(text)) return index;
@@ -77,7 +77,7 @@ std::string with_scope(std::string_view host, std::uint32_t scope) {
 constexpr std::string_view kUnix = "unix:";
 constexpr std::string_view kPath = "path:";
 
-// A path that begins as abstract names do in text is printed under the other name.
+// A path that begins with '@' gets the prefix "path:", because "unix:@" denotes abstract names.
 std::string unix_text(bool is_abstract, std::string_view name) {
   std::string text(!is_abstract && name.starts_with('@') ? kPath : kUnix);
   if (is_abstract) text += '@';
@@ -197,8 +197,8 @@ Result<Address> Address::from_system(const void* address, std::size_t size) {
   }
 }
 
-// An unnamed socket has no more than the family. The kernel counts a NUL behind a path that fills
-// its struct.
+// An unnamed socket has only the family. If a path fills sun_path, the kernel counts a NUL after
+// the struct.
 Result<Address> Address::as_unix() const {
   if (size_ <= kPathAt) return Address();
   if (size_ > sizeof(sockaddr_un) + 1) return failed(std::errc::invalid_argument);
@@ -292,7 +292,7 @@ Bytes Address::ip_bytes() const {
 
 std::string_view Address::host_bytes() const { return is_ip() ? text_of(ip_bytes()) : name(); }
 
-// Field by field: the rest of the bytes is the kernel's.
+// Compares field by field: the other bytes are not initialized.
 bool Address::operator==(const Address& other) const {
   return family() == other.family() && is_abstract() == other.is_abstract() &&
          port() == other.port() && scope() == other.scope() && host_bytes() == other.host_bytes();

@@ -1,4 +1,4 @@
-// Address: text to value and back, and what is no address.
+// Tests of Address: conversion from and to text, and texts that are not addresses.
 #include "spate/net/address.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ std::error_code error_of(std::string_view text) {
   return parsed ? std::error_code() : parsed.error();
 }
 
-TEST(Address, IsNoneAtFirst) {
+TEST(Address, IsNoneByDefault) {
   const Address none;
   EXPECT_EQ(none.family(), Family::none);
   EXPECT_FALSE(none.is_ip());
@@ -34,7 +34,7 @@ TEST(Address, IsNoneAtFirst) {
   EXPECT_NE(none, Address::any_ipv4(0));
 }
 
-TEST(Address, PrintsWhatItParses) {
+TEST(Address, PrintsTheParsedText) {
   for (const std::string text : {
            "192.0.2.1:80",
            "0.0.0.0:0",
@@ -64,7 +64,7 @@ TEST(Address, PrintsWhatItParses) {
   }
 }
 
-TEST(Address, ParsesOtherFormsToTheSame) {
+TEST(Address, ParsesEquivalentFormsToEqualValues) {
   EXPECT_EQ(Address::parse("[2001:DB8:0:0::0:1]:080")->to_string(), "[2001:db8::1]:80");
   EXPECT_EQ(Address::parse("[::ffff:c000:201]:80"), Address::parse("[::ffff:192.0.2.1]:80"));
   EXPECT_EQ(Address::parse("[fe80::1%1]:80"), Address::parse("[fe80::1%lo]:80"));
@@ -73,7 +73,7 @@ TEST(Address, ParsesOtherFormsToTheSame) {
   EXPECT_EQ(Address::parse("192.0.2.1:00080")->port(), 80);
 }
 
-TEST(Address, RefusesWhatIsNoAddress) {
+TEST(Address, RefusesMalformedAddresses) {
   for (const char* text : {
            "",
            ":",
@@ -124,7 +124,7 @@ TEST(Address, RefusesWhatIsNoAddress) {
   EXPECT_EQ(error_of(std::string(1000, '1') + ":80"), std::errc::invalid_argument);
 }
 
-TEST(Address, ToListenAtMayBeAPortAlone) {
+TEST(Address, ParsesAPortAloneForListening) {
   EXPECT_EQ(Address::parse_listen("7000"), Address::any_ipv6(7000));
   EXPECT_EQ(Address::parse_listen(":7000"), Address::any_ipv6(7000));
   EXPECT_EQ(Address::parse_listen("0"), Address::any_ipv6(0));
@@ -137,19 +137,19 @@ TEST(Address, ToListenAtMayBeAPortAlone) {
   EXPECT_EQ(Address::parse_listen(":65536").error(), std::errc::result_out_of_range);
 }
 
-TEST(Address, RefusesPortsBeyondTheLast) {
+TEST(Address, RefusesPortsAbove65535) {
   EXPECT_EQ(error_of("192.0.2.1:65536"), std::errc::result_out_of_range);
   EXPECT_EQ(error_of("[::1]:99999999999999999999"), std::errc::result_out_of_range);
 }
 
-TEST(Address, RefusesScopesThatAreNotThere) {
+TEST(Address, RefusesUnknownScopes) {
   for (const char* text : {"[fe80::1%nosuch]:80", "[fe80::1%0]:80", "[fe80::1%-1]:80",
                            "[fe80::1%4294967296]:80", "[fe80::1%1x]:80", "[fe80::1%lo%lo]:80"})
     EXPECT_EQ(error_of(text), std::errc::no_such_device) << text;
   EXPECT_EQ(Address::ip("fe80::1%nosuch", 1).error(), std::errc::no_such_device);
 }
 
-TEST(Address, KnowsItsScope) {
+TEST(Address, ReportsItsScope) {
   EXPECT_EQ(Address::ip("fe80::1%lo", 1)->scope(), 1u);
   EXPECT_EQ(Address::ip("fe80::1", 1)->scope(), 0u);
   EXPECT_EQ(Address::ip("192.0.2.1", 1)->scope(), 0u);
@@ -181,14 +181,14 @@ TEST(Address, HoldsAbstractNamesOfAnyBytes) {
   EXPECT_NE(*Address::abstract("x"), *Address::abstract(std::string_view("x\0", 2)));
 }
 
-// A path may begin with the sign that stands for the abstract namespace.
-TEST(Address, PrintsAPathSoThatItIsNoAbstractName) {
+// A path may begin with '@', which marks the abstract namespace.
+TEST(Address, PrintsAPathUnlikeAnAbstractName) {
   const Address address = *Address::path("@name");
   EXPECT_EQ(*Address::parse(address.to_string()), address);
   EXPECT_FALSE(Address::parse(address.to_string())->is_abstract());
 }
 
-TEST(Address, ComesFromTheSystemOnlyIfItFits) {
+TEST(Address, RefusesSystemAddressesOfTheWrongSize) {
   sockaddr_in6 six{};
   six.sin6_family = AF_INET6;
   sockaddr_in four{};
@@ -207,21 +207,21 @@ TEST(Address, ComesFromTheSystemOnlyIfItFits) {
   EXPECT_EQ(Address::from_system(&other, 16)->family(), Family::none);
 }
 
-TEST(Address, ReadsUnixNamesAsTheKernelFillsThem) {
+TEST(Address, ReadsUnixNamesAsFilledInByTheKernel) {
   sockaddr_un system{};
   system.sun_family = AF_UNIX;
   const Address unnamed = *Address::from_system(&system, offsetof(sockaddr_un, sun_path));
   EXPECT_EQ(unnamed, Address());
   EXPECT_EQ(unnamed.to_string(), "none");
   EXPECT_EQ(unnamed.size(), Address().size());
-  std::memset(system.sun_path, 'p', sizeof(system.sun_path));  // Without a NUL behind.
+  std::memset(system.sun_path, 'p', sizeof(system.sun_path));  // Without a terminating NUL.
   EXPECT_EQ(Address::from_system(&system, sizeof(system))->name(), std::string(108, 'p'));
   system.sun_path[3] = '\0';
   EXPECT_EQ(Address::from_system(&system, sizeof(system))->name(), "ppp");
 }
 
-// The kernel's copy of such a path has a NUL behind, which its size counts.
-TEST(Address, TakesThePathThatFillsTheKernelsStruct) {
+// The kernel's copy of such a path has a terminating NUL, which its size counts.
+TEST(Address, AcceptsAPathThatFillsSockaddrUn) {
   unsigned char system[sizeof(sockaddr_un) + 2] = {};
   const sa_family_t family = AF_UNIX;
   std::memcpy(system, &family, sizeof(family));
@@ -234,14 +234,14 @@ TEST(Address, TakesThePathThatFillsTheKernelsStruct) {
   EXPECT_EQ(Address::from_system(system, sizeof(system)).error(), std::errc::invalid_argument);
 }
 
-TEST(Address, TakesAnIpv4AddressOutOfIpv6sClothes) {
+TEST(Address, ConvertsAnIpv4MappedAddressToIpv4) {
   EXPECT_EQ(Address::parse("[::ffff:192.0.2.1]:80")->unmapped(), *Address::parse("192.0.2.1:80"));
   for (const char* text :
        {"192.0.2.1:80", "[2001:db8::1]:80", "[::]:80", "[::1]:80", "[::192.0.2.1]:80", "unix:x"})
     EXPECT_EQ(Address::parse(text)->unmapped(), *Address::parse(text)) << text;
 }
 
-TEST(Address, HasOneHashForAllPortsOfAHost) {
+TEST(Address, HashesAllPortsOfAHostAlike) {
   const Address address = *Address::parse("192.0.2.1:80");
   EXPECT_EQ(address.host_hash(), address.with_port(81).host_hash());
   EXPECT_NE(address, address.with_port(81));
@@ -253,14 +253,14 @@ TEST(Address, HasOneHashForAllPortsOfAHost) {
   EXPECT_EQ(Address::path("x")->with_port(80), *Address::path("x"));
 }
 
-TEST(Address, HasItsUsualOnesAtHand) {
+TEST(Address, ProvidesAnyAndLoopbackAddresses) {
   EXPECT_EQ(Address::any_ipv4(1).to_string(), "0.0.0.0:1");
   EXPECT_EQ(Address::any_ipv6(2).to_string(), "[::]:2");
   EXPECT_EQ(Address::loopback_ipv4(3).to_string(), "127.0.0.1:3");
   EXPECT_EQ(Address::loopback_ipv6(4).to_string(), "[::1]:4");
 }
 
-// Any bytes that have no NUL among them; those that mean something in text more often.
+// Returns a path of random bytes other than NUL; those with a meaning in text are more frequent.
 std::string some_path(testing::Random& random) {
   constexpr std::string_view kSpecial = "@/:.[]% \n";
   std::string path(1 + random.below(107), ' ');
@@ -310,7 +310,7 @@ Address some_address(testing::Random& random) {
   }
 }
 
-TEST(Address, SurvivesEveryRoundTrip) {
+TEST(Address, RoundTripsThroughEveryForm) {
   testing::Random random(1);
   for (int i = 0; i < 20000; ++i) {
     const Address address = some_address(random);

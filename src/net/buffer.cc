@@ -10,22 +10,22 @@
 
 namespace spate {
 
-// Memory that one chunk or several show. The last one to go frees it.
+// Memory that one or several chunks refer to. The last chunk frees it.
 struct Buffer::Block {
   std::atomic<std::uint32_t> chunks;
-  std::uint32_t kept_size;  // What was taken for it; 0 if that is too much to be kept.
-  Release release;          // Of bytes that are not ours; nullptr if they lie behind the Block.
+  std::uint32_t kept_size;  // The size for the thread's cache; 0 if too large for it.
+  Release release;          // For memory of the caller; nullptr if the bytes follow the Block.
   void* context;
 };
 
-// A piece of a Buffer: a window on a block. It lies in the block's own memory if it is the block's
-// first, and then has to stay until the block goes.
+// A piece of a Buffer: a window on a block. The first chunk of a block lies in the block's memory,
+// so it must exist until the block is freed.
 struct Buffer::Chunk {
   Chunk* next;
   Block* block;
   std::byte* begin;
   std::byte* end;
-  std::byte* limit;  // Where the bytes that this chunk may still fill end; `end` if none.
+  std::byte* limit;  // The end of the room that this chunk may still fill; `end` if none.
 
   std::size_t size() const { return static_cast<std::size_t>(end - begin); }
   std::size_t room() const { return static_cast<std::size_t>(limit - end); }
@@ -37,18 +37,19 @@ struct Buffer::Chunk {
 
 namespace {
 
-constexpr std::size_t kHeader = 64;          // A chunk and its block, in front of the bytes.
-constexpr std::size_t kSmallest = 512;       // With its header: an allocator's size.
-constexpr std::size_t kLargest = 64 * 1024;  // Beyond this a block is as large as was asked for.
-constexpr std::size_t kMax = std::size_t{1} << 38;  // No machine has more for one block.
-constexpr std::size_t kCopied = 64;  // What is shorter is copied rather than moved by a view.
-// The same for what is shared: for the kernel, too, a piece more is dearer than a copy.
+constexpr std::size_t kHeader = 64;          // A chunk and its block, before the bytes.
+constexpr std::size_t kSmallest = 512;       // With its header: a size of the allocator.
+constexpr std::size_t kLargest = 64 * 1024;  // A larger block has exactly the requested size.
+// Larger blocks are refused: sizes cannot overflow.
+constexpr std::size_t kMax = std::size_t{1} << (sizeof(std::size_t) == 8 ? 38 : 30);
+constexpr std::size_t kCopied = 64;  // Shorter pieces are copied, not moved by a view.
+// As above for append_shared(): a short piece costs more than a copy, also in the kernel.
 constexpr std::size_t kCopiedOfShared = 512;
 
 }  // namespace
 
 Buffer::Chunk* Buffer::make_chunk(std::size_t capacity) {
-  static_assert(kHeader == sizeof(Chunk) + sizeof(Block));
+  static_assert(kHeader >= sizeof(Chunk) + sizeof(Block));
   if (capacity > kMax) return nullptr;
   const std::size_t size = kHeader + capacity;
   auto* memory = static_cast<std::byte*>(take_memory(size));
@@ -59,7 +60,7 @@ Buffer::Chunk* Buffer::make_chunk(std::size_t capacity) {
   return new (memory) Chunk{nullptr, block, bytes, bytes, bytes + capacity};
 }
 
-// `count` bytes of a chunk from `begin` on, in a chunk of their own.
+// Makes a chunk for `count` bytes of another chunk, from `begin` on.
 Buffer::Chunk* Buffer::make_view(const Chunk& chunk, std::byte* begin, std::size_t count) {
   void* memory = take_memory(sizeof(Chunk));
   if (memory == nullptr) return nullptr;
@@ -83,7 +84,7 @@ void Buffer::link(Chunk* chunk) {
   last_ = chunk;
 }
 
-// ---- putting in
+// ---- appending
 
 bool Buffer::append(Bytes bytes) {
   if (bytes.empty()) return true;
@@ -117,7 +118,7 @@ void Buffer::append(Buffer&& other) {
 
 bool Buffer::append(Buffer& other, std::size_t count) {
   if (count >= other.size_) return append(std::move(other)), true;
-  // The piece that is cut comes first: it is the only one that can fail.
+  // The piece to be split comes first: it is the only step that can fail.
   Chunk* cut = other.first_;
   std::size_t left = count;
   while (left >= cut->size()) {
@@ -159,7 +160,7 @@ bool Buffer::append_reference(Bytes bytes, Release release, void* context) {
   return true;
 }
 
-// Whether our last piece ends where `begin` is. Then it is a view, as it has no room.
+// Returns whether our last piece ends at `begin`. It is a view then, as it has no room.
 bool Buffer::is_continued_by(const Chunk& chunk, const std::byte* begin) const {
   return last_ != nullptr && last_->block == chunk.block && last_->end == begin;
 }
@@ -186,7 +187,7 @@ bool Buffer::append_shared(const Buffer& other, std::size_t offset, std::size_t 
   return true;
 }
 
-// As append_shared(), from `begin` in `chunk` on.
+// As append_shared(), beginning at `begin` in `chunk`.
 bool Buffer::append_shared_pieces(const Chunk& chunk, std::byte* begin, std::size_t count) {
   Buffer all;
   for (const Chunk* next = &chunk; count > 0; next = next->next) {
@@ -219,12 +220,13 @@ std::span<std::byte> Buffer::reserve(std::size_t at_least) {
 void Buffer::commit(std::size_t count) {
   if (count == 0) return;
   if (spare_ != nullptr) link(std::exchange(spare_, nullptr));
-  SPATE_ASSERT(last_ != nullptr && count <= last_->room(), "commit() at most what prepare() gave");
+  SPATE_ASSERT(last_ != nullptr && count <= last_->room(),
+               "commit() at most the size that prepare() returned");
   last_->end += count;
   size_ += count;
 }
 
-// ---- looking
+// ---- reading
 
 Bytes Buffer::Pieces::operator*() const { return {chunk_->begin, chunk_->size()}; }
 
@@ -262,7 +264,7 @@ std::byte Buffer::at(std::size_t offset) const {
 std::optional<std::size_t> Buffer::find(Bytes pattern, std::size_t from) const {
   if (from > size_ || pattern.size() > size_ - from) return {};
   if (pattern.empty()) return from;
-  std::size_t before = 0;  // What lies in front of the chunk.
+  std::size_t before = 0;  // Bytes before the chunk.
   const int first = std::to_integer<int>(pattern.front());
   for (const Chunk* chunk = first_; chunk != nullptr; chunk = chunk->next) {
     std::size_t offset = from > before ? from - before : 0;
@@ -305,7 +307,7 @@ std::size_t Buffer::copy(std::span<std::byte> target, std::size_t offset) const 
   return done;
 }
 
-// ---- taking out
+// ---- consuming
 
 void Buffer::drop_first(Buffer* spent) {
   Chunk* chunk = first_;

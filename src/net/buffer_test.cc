@@ -1,4 +1,4 @@
-// Buffer against a std::string that is told to do the same.
+// Compares Buffer with a std::string on which the same operations are made.
 #include "spate/net/buffer.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ TEST(Buffer, BeginsEmpty) {
   buffer.consume(0);
 }
 
-TEST(Buffer, KeepsTheOrderOfWhatIsAppended) {
+TEST(Buffer, KeepsTheOrderOfAppends) {
   Buffer buffer;
   std::string expected;
   for (unsigned i = 0; i < 300; ++i) {
@@ -74,12 +74,12 @@ TEST(Buffer, SharesABlockWhenAPartOfItMoves) {
   EXPECT_EQ(to.front().data(), bytes);
   EXPECT_EQ(from.front().data(), bytes + 400);
   EXPECT_EQ(text(to) + text(from), pattern(1000, 1));
-  // The one that goes first does not take the other's bytes along.
+  // Clearing one buffer does not release the other's bytes.
   from.clear();
   EXPECT_EQ(text(to), pattern(1000, 1).substr(0, 400));
 }
 
-TEST(Buffer, AppendsToWhatIsLeftOfASharedBlockWithoutTouchingTheOther) {
+TEST(Buffer, AppendsToASharedBlockWithoutChangingTheOtherBuffer) {
   Buffer from;
   ASSERT_TRUE(from.append(pattern(200, 1)));
   Buffer to;
@@ -90,7 +90,7 @@ TEST(Buffer, AppendsToWhatIsLeftOfASharedBlockWithoutTouchingTheOther) {
   EXPECT_EQ(text(from), pattern(200, 1).substr(100) + "FROM");
 }
 
-TEST(Buffer, ShowsTheMemoryOfAnotherWithoutCopying) {
+TEST(Buffer, SharesTheMemoryOfAnotherBufferWithoutCopying) {
   Buffer from;
   ASSERT_TRUE(from.append(pattern(1000, 1)));
   Buffer to;
@@ -103,7 +103,7 @@ TEST(Buffer, ShowsTheMemoryOfAnotherWithoutCopying) {
   EXPECT_EQ(text(to), pattern(1000, 1) + "TO");
 }
 
-TEST(Buffer, GoesOnShowingWhatComesNextInOnePiece) {
+TEST(Buffer, MergesAdjacentSharedRanges) {
   Buffer from;
   ASSERT_TRUE(from.append(pattern(400, 1)));
   Buffer to;
@@ -115,7 +115,7 @@ TEST(Buffer, GoesOnShowingWhatComesNextInOnePiece) {
   EXPECT_EQ(text_of(to.back()), pattern(400, 1));
 }
 
-TEST(Buffer, ShowsPartOfWhatLiesInPieces) {
+TEST(Buffer, SharesAPartOfABufferAcrossBlocks) {
   Buffer from;
   std::string all;
   for (unsigned i = 0; i < 5; ++i) {
@@ -143,7 +143,7 @@ TEST(Buffer, ShowsPartOfWhatLiesInPieces) {
   EXPECT_EQ(text(from), all + all);
 }
 
-TEST(Buffer, ReleasesSharedBytesByReferenceWithTheLastThatShowsThem) {
+TEST(Buffer, ReleasesReferencedBytesWithTheLastSharingBuffer) {
   const std::string outside = pattern(600, 3);
   int released = 0;
   Buffer second;
@@ -158,7 +158,7 @@ TEST(Buffer, ReleasesSharedBytesByReferenceWithTheLastThatShowsThem) {
   EXPECT_EQ(released, 1);
 }
 
-TEST(Buffer, ReleasesBytesByReferenceOnceAllOfThemAreConsumed) {
+TEST(Buffer, ReleasesReferencedBytesAfterAllAreConsumed) {
   const std::string outside = pattern(500, 3);
   int released = 0;
   {
@@ -184,7 +184,7 @@ TEST(Buffer, ReleasesAnEmptyReferenceAtOnce) {
   EXPECT_TRUE(buffer.empty());
 }
 
-TEST(Buffer, TakesWhatIsCommittedAndNoMore) {
+TEST(Buffer, AppendsExactlyTheCommittedBytes) {
   Buffer buffer;
   ASSERT_TRUE(buffer.append("head "));
   std::span<std::byte> room = buffer.reserve(10'000);
@@ -203,7 +203,7 @@ TEST(Buffer, TakesWhatIsCommittedAndNoMore) {
   EXPECT_EQ(text(buffer), "head body!");
 }
 
-TEST(Buffer, FindsAPatternAcrossPieces) {
+TEST(Buffer, FindsAPatternAcrossBlocks) {
   Buffer buffer;
   for (const char* part : {"ab\r", "\ncd\r", "\r", "\n", "\r\n"}) {
     Buffer piece;
@@ -218,7 +218,7 @@ TEST(Buffer, FindsAPatternAcrossPieces) {
   EXPECT_EQ(buffer.find("", 12), std::nullopt);
 }
 
-TEST(Buffer, GivesAFlatViewOfWhatLiesInPieces) {
+TEST(Buffer, ReturnsAContiguousViewOfSeveralBlocks) {
   Buffer buffer;
   std::string expected;
   for (unsigned i = 0; i < 10; ++i) {
@@ -234,7 +234,7 @@ TEST(Buffer, GivesAFlatViewOfWhatLiesInPieces) {
   EXPECT_EQ(text(buffer), expected);
 }
 
-TEST(Buffer, SaysWhenMemoryRunsOutAndChangesNothing) {
+TEST(Buffer, ReportsThatMemoryRanOutAndChangesNothing) {
   Buffer buffer;
   Buffer other;
   ASSERT_TRUE(buffer.append(pattern(600, 1)));
@@ -265,16 +265,16 @@ TEST(Buffer, SaysWhenMemoryRunsOutAndChangesNothing) {
   EXPECT_EQ(text(buffer), pattern(600, 1));
 }
 
-TEST(Buffer, HasRoomForSomethingWhoeverAsksForNothing) {
+TEST(Buffer, ReservesSomeRoomWhenAskedForZeroBytes) {
   EXPECT_FALSE(Buffer().reserve(0).empty());
   for (std::size_t size = 1; size < 600; ++size) {
     Buffer buffer;
-    EXPECT_TRUE(buffer.append(std::string(size, 'x')));  // One of these fills its block.
+    EXPECT_TRUE(buffer.append(std::string(size, 'x')));  // One of these sizes fills its block.
     EXPECT_FALSE(buffer.reserve(0).empty());
   }
 }
 
-TEST(Buffer, IsLikeANewOneWhenItIsCleared) {
+TEST(Buffer, IsLikeNewAfterClear) {
   Buffer buffer;
   EXPECT_TRUE(buffer.append(std::string_view("old")));
   EXPECT_FALSE(buffer.reserve(100).empty());
@@ -291,7 +291,7 @@ TEST(Buffer, RefusesAnImpossibleReservation) {
   EXPECT_TRUE(buffer.reserve(SIZE_MAX - 100).empty());
 }
 
-// Two buffers and two strings; whatever is done to the ones is done to the others.
+// Two buffers and two strings. Each operation on a buffer is repeated on its string.
 class BufferModel : public ::testing::TestWithParam<unsigned> {
  protected:
   std::size_t below(std::size_t limit) { return static_cast<std::size_t>(random_.below(limit)); }
@@ -358,7 +358,7 @@ class BufferModel : public ::testing::TestWithParam<unsigned> {
     to += from.substr(0, count);
     from.erase(0, count);
   }
-  // A part, and what is behind it.
+  // Appends a part of one buffer to a buffer, and then the bytes after it.
   void share(std::size_t which) {
     const std::size_t size = models_[which].size();
     if (size > 20'000) return;

@@ -1,4 +1,4 @@
-// Framing: messages come out whole, whatever the pieces that they arrive in.
+// Tests of framing: the messages are the same, however the bytes are split.
 #include "spate/net/framing.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 using Messages = std::vector<std::string>;
 
-// A handler's part: what split() leaves comes again with what follows.
+// Acts as a handler: the bytes that split() leaves are passed again with the next ones.
 template <class Framing>
 class Receiver {
  public:
@@ -43,7 +43,8 @@ Receiver<Framing> received_at_once(Framing framing, std::string_view bytes) {
   return receiver;
 }
 
-// All at once, in two pieces parted at every byte, and byte by byte: always the same.
+// Passes the bytes at once, in two pieces split at every position, and byte by byte: the messages
+// must be the same.
 template <class Framing>
 void expect_messages(Framing framing, const std::string& bytes, const Messages& messages,
                      bool broken = false) {
@@ -84,7 +85,7 @@ TEST(FixedSize, SplitsAtEverySize) {
   expect_messages(FixedSize{3}, "", {});
 }
 
-TEST(FixedSize, SaysHowMuchItNeeds) {
+TEST(FixedSize, ReportsTheMissingBytes) {
   const Frame frame = FixedSize{100}.next(bytes_of("x"));
   EXPECT_EQ(frame.state, Frame::State::unfinished);
   EXPECT_EQ(frame.size, 100u);
@@ -106,8 +107,8 @@ TEST(LengthField, ReadsEveryWidthInEitherOrder) {
   }
 }
 
-TEST(LengthField, TakesAHeaderAroundTheLength) {
-  const LengthField hidden{.width = 2, .offset = 3, .behind = 1};
+TEST(LengthField, AcceptsAHeaderAroundTheLength) {
+  const LengthField hidden{.width = 2, .offset = 3, .after = 1};
   LengthField shown = hidden;
   shown.keep_header = true;
   const std::string bytes(
@@ -146,13 +147,13 @@ TEST(LengthField, AdjustsALengthThatCountsTheHeader) {
   EXPECT_EQ(written(more, 2), std::string(1, '\0'));
 }
 
-TEST(LengthField, BreaksAtALengthBeyondTheLimit) {
+TEST(LengthField, FailsOnALengthBeyondTheLimit) {
   const LengthField field{.width = 2, .max = 4};
   expect_messages(field, std::string("\0\4abcd", 6), {"abcd"});
   expect_messages(field, std::string("\0\1x\0\5abcde\0\1x", 13), {"x"}, true);
 }
 
-TEST(LengthField, BreaksAtALengthThatNoMachineCanCountTo) {
+TEST(LengthField, FailsOnALengthThatOverflows) {
   for (const ByteOrder order : {ByteOrder::big, ByteOrder::little}) {
     const LengthField field{.width = 8, .order = order, .max = SIZE_MAX};
     for (const std::uint64_t length : {UINT64_MAX, std::uint64_t{1} << 63}) {
@@ -168,7 +169,7 @@ TEST(LengthField, BreaksAtALengthThatNoMachineCanCountTo) {
   }
 }
 
-TEST(LengthField, WritesNothingThatItWouldNotRead) {
+TEST(LengthField, WritesOnlyReadableLengths) {
   EXPECT_TRUE(fits({.width = 1}, 255));
   EXPECT_FALSE(fits({.width = 1}, 256));
   EXPECT_FALSE(fits({.width = 7, .max = SIZE_MAX}, std::size_t{1} << 56));
@@ -182,13 +183,13 @@ TEST(LengthField, WritesNothingThatItWouldNotRead) {
   }
 }
 
-TEST(LengthField, ReadsWhatItWrites) {
+TEST(LengthField, RoundTripsItsFrames) {
   testing::Random random(1);
   for (int i = 0; i < 2000; ++i) {
     const LengthField field{.width = 1 + random.below(8),
                             .order = random.one_in(2) ? ByteOrder::big : ByteOrder::little,
                             .offset = random.below(4),
-                            .behind = random.below(4),
+                            .after = random.below(4),
                             .adjustment = random.between(-20, 20),
                             .max = 400};
     std::string bytes;
@@ -197,7 +198,7 @@ TEST(LengthField, ReadsWhatItWrites) {
       const std::string text(random.below(400), static_cast<char>('a' + message));
       if (!fits(field, text.size())) continue;
       bytes += std::string(field.offset, 'h') + written(field, text.size()) +
-               std::string(field.behind, 'b') + text;
+               std::string(field.after, 'b') + text;
       messages.push_back(text);
     }
     const auto receiver = received_at_once(field, bytes);
@@ -211,12 +212,12 @@ TEST(Delimiter, SplitsLines) {
   expect_messages(Delimiter{.keep_delimiter = true}, "one\n\n", {"one\n", "\n"});
 }
 
-TEST(Delimiter, MayBeSeveralBytes) {
+TEST(Delimiter, MayHaveSeveralBytes) {
   expect_messages(Delimiter{.delimiter = "\r\n"}, "a\r\nb\n\r\n\rc\r\r\n", {"a", "b\n", "\rc\r"});
   expect_messages(Delimiter{.delimiter = "aab"}, "aaabaab", {"a", ""});
 }
 
-TEST(Delimiter, BreaksAtAMessageBeyondTheLimit) {
+TEST(Delimiter, FailsOnAMessageBeyondTheLimit) {
   const Delimiter line{.delimiter = "\r\n", .max = 4};
   expect_messages(line, "abcd\r\n", {"abcd"});
   expect_messages(line, "abcde\r\n", {}, true);
@@ -225,23 +226,23 @@ TEST(Delimiter, BreaksAtAMessageBeyondTheLimit) {
   expect_messages(Delimiter{.max = 0}, "\n\nx", {"", ""}, true);
 }
 
-TEST(Delimiter, MayBeWithoutALimit) {
+TEST(Delimiter, MayHaveNoLimit) {
   const Delimiter line{.delimiter = "\r\n", .max = SIZE_MAX};
   expect_messages(line, "a\r\nbc", {"a"});
   EXPECT_EQ(line.next(bytes_of("abc")).size, 4u);
 }
 
-TEST(Delimiter, GoesOnSearchingWhereItHasComeTo) {
+TEST(Delimiter, ResumesTheSearchWhereItStopped) {
   Delimiter line{.delimiter = "\r\n"};
   EXPECT_EQ(line.next(bytes_of("abc\r")).state, Frame::State::unfinished);
   EXPECT_EQ(line.searched, 4u);
-  // What was searched is not looked at again: here somebody has put a delimiter there.
+  // Bytes that were searched are not searched again; a delimiter put there shows it.
   EXPECT_EQ(line.next(bytes_of("\r\nc\rd")).state, Frame::State::unfinished);
   EXPECT_EQ(line.next(bytes_of("abc\rd\r\n")).message.size(), 5u);
   EXPECT_EQ(line.searched, 0u) << "the next message is another one";
 }
 
-TEST(Delimiter, SearchesALongLineOnce) {
+TEST(Delimiter, ScansALongLineOnce) {
   Delimiter line{.max = SIZE_MAX};
   std::string text;
   for (int piece = 0; piece < 1000; ++piece) {
@@ -252,14 +253,14 @@ TEST(Delimiter, SearchesALongLineOnce) {
   }
 }
 
-TEST(Delimiter, IsUnharmedByAnotherStreamsBytes) {
+TEST(Delimiter, IsUnaffectedByTheBytesOfAnotherStream) {
   Delimiter line;
   EXPECT_EQ(line.next(bytes_of("a long beginning")).state, Frame::State::unfinished);
   EXPECT_EQ(line.next(bytes_of("ab")).state, Frame::State::unfinished);
   EXPECT_EQ(line.next(bytes_of("ab\n")).message.size(), 2u);
 }
 
-TEST(Split, SaysHowMuchIsWanted) {
+TEST(Split, ReportsTheMissingBytes) {
   const LengthField field{.width = 2};
   const auto wanted = [&](std::string_view bytes) {
     return split(bytes_of(bytes), field, [](Bytes) {}).wanted;
@@ -274,7 +275,7 @@ TEST(Split, SaysHowMuchIsWanted) {
   EXPECT_EQ(split(bytes_of("abcdef"), Delimiter{.max = 3}, stop).wanted, 0u) << "broken";
 }
 
-TEST(Split, StopsWhenItIsTold) {
+TEST(Split, StopsOnRequest) {
   Messages messages;
   const Split result = split(bytes_of("a\nb\nc\n"), Delimiter{}, [&](Bytes message) {
     messages.emplace_back(text_of(message));
@@ -285,7 +286,7 @@ TEST(Split, StopsWhenItIsTold) {
   EXPECT_FALSE(result.broken);
 }
 
-TEST(Split, UsesNothingOfWhatIsBroken) {
+TEST(Split, ConsumesNothingFromMalformedInput) {
   const Split result = split(bytes_of("a\nbcdefg"), Delimiter{.max = 3}, [](Bytes) {});
   EXPECT_EQ(result.used, 2u);
   EXPECT_TRUE(result.broken);

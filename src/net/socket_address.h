@@ -1,4 +1,4 @@
-// Addresses of sockets, as the kernel tells them. One that it does not tell is empty.
+// Addresses of sockets, as returned by the kernel; empty if it returns none.
 #pragma once
 
 #include <cstring>
@@ -12,14 +12,14 @@ Address address_of(const sys::SystemAddress& system);
 Address local_address_of(int fd);
 Address peer_address_of(int fd);
 
-// Has the kernel write an address where it is to be read.
+// Lets the kernel write an address directly into an Address.
 class AddressRoom {
  public:
   static constexpr std::size_t kSize = Address::kCapacity;
 
   static void* of(Address& address) { return address.bytes_; }
-  // What has been written, `size` bytes, becomes an address, or none if it is not one. Nearly all
-  // are IP's, and as they should be.
+  // Completes an Address after the kernel has written `size` bytes; empty if they are invalid. Fast
+  // path for valid IP addresses, which are most frequent.
   static void settle(Address& address, std::size_t size) {
     sa_family_t family;
     std::memcpy(&family, address.bytes_, sizeof(family));
@@ -31,8 +31,8 @@ class AddressRoom {
     }
   }
 
-  // The same for a packet's, where there has been an address before: one of the same size is right
-  // as it stands. (No packet's has two bytes, as none has.)
+  // As above, for a packet's Address that was valid before: if the size is the same, nothing needs
+  // to be changed. (No packet's size is 2, that of an empty Address.)
   static void settle_next(Address& address, std::size_t size) {
     if (size != address.size_) settle(address, size);
   }

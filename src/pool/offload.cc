@@ -1,5 +1,7 @@
-// offload() and ThreadPool, over a Team and the loop's OffloadDesk.
+// offload() and ThreadPool, implemented with a Team and the loop's LoopOffload.
 #include "spate/offload.h"
+#include "core/active_list.h"
+#include "spate/named_callback.h"
 
 #include <new>
 
@@ -16,40 +18,40 @@ namespace spate {
 
 namespace {
 
-class OffloadDesk;
+class LoopOffload;
 
 }  // namespace
 
-// The object behind an Offloading. Its destructor cancels.
+// The state behind an Offloading. Its destructor cancels.
 class OffloadJob : public Linked<OffloadJob> {
  public:
-  OffloadJob(OffloadDesk& desk, Team& team, Tasks::iterator task, Job done);
+  OffloadJob(LoopOffload& loop_offload, Team& team, Tasks::iterator task, Job done);
   OffloadJob(const OffloadJob&) = delete;
   OffloadJob& operator=(const OffloadJob&) = delete;
   ~OffloadJob();
 
-  // Calls `done`, which may destroy us.
+  // Calls `done`, which may destroy this.
   void finish();
-  // The loop is being destroyed, or this is a fork: `done` will not be called.
+  // Called when the loop is destroyed, and after a fork: `done` will not be called.
   void forget();
 
  private:
-  OffloadDesk* desk_;  // nullptr when the job is no longer in flight.
+  LoopOffload* loop_offload_;  // nullptr when the job is no longer in progress.
   Team& team_;
-  Tasks::iterator task_;  // While there is a desk.
+  Tasks::iterator task_;  // Valid while there is a loop_offload.
   Job done_;
 };
 
 namespace {
 
-// A loop's jobs in flight, and their results.
-class OffloadDesk final : public LoopLocal {
+// The jobs of a loop that are in progress, and their results.
+class LoopOffload final : public LoopLocal {
  public:
-  // The loop's, created on first use. nullptr when memory runs out.
-  static OffloadDesk* of(Loop& loop) { return local_of<OffloadDesk>(loop); }
-  explicit OffloadDesk(Loop& loop) : LoopLocal(loop) {}  // For local_of().
+  // Returns the loop's LoopOffload, created on first use. nullptr when memory runs out.
+  static LoopOffload* of(Loop& loop) { return local_of<LoopOffload>(loop); }
+  explicit LoopOffload(Loop& loop) : LoopLocal(loop) {}  // For local_of().
 
-  // A new one in the child of a fork.
+  // Makes a new one in the child of a fork.
   const std::shared_ptr<Mailbox>& mailbox() {
     if (!mailbox_->is_ours()) start_anew();
     return mailbox_;
@@ -60,9 +62,14 @@ class OffloadDesk final : public LoopLocal {
  private:
   bool open() override;
   void on_loop_end() override;
-  // A callback that runs the loop gets the results behind its own.
+  // A callback that runs the loop gets the results that follow its own.
   void on_handover() override {
-    if (!finished_.empty()) bell_.feed();
+    if (!finished_.empty()) wakeup_.feed();
+  }
+
+  void list_active(ActiveList& list) override {
+    jobs_.for_each(
+        [&](const OffloadJob& job) { list.add({.kind = ActiveKind::offload, .id = &job}); });
   }
 
   void deliver();
@@ -71,76 +78,79 @@ class OffloadDesk final : public LoopLocal {
     while (OffloadJob* job = jobs_.first()) job->forget();
   }
 
-  Async bell_{loop(), bind<&OffloadDesk::deliver>(this)};
+  Async wakeup_{loop(),
+                named<Async, ActiveKind::offload, hide_active>(bind<&LoopOffload::deliver>(this))};
   Fork forked_{loop(), [this] { mailbox(); }};
-  std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>(bell_);
+  std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>(wakeup_);
   Tasks finished_;  // Taken from the mailbox; `done` not called yet.
   Chain<OffloadJob> jobs_;
 };
 
 // Jobs keep the loop alive, the bell does not.
-bool OffloadDesk::open() {
-  if (!forked_.start() || !bell_.start()) return false;
+bool LoopOffload::open() {
+  if (!forked_.start() || !wakeup_.start()) return false;
   loop().unref();
   return true;
 }
 
-void OffloadDesk::add(OffloadJob& job) {
+void LoopOffload::add(OffloadJob& job) {
   jobs_.add(job);
   loop().ref();
 }
 
-void OffloadDesk::remove(OffloadJob& job) {
+void LoopOffload::remove(OffloadJob& job) {
   jobs_.remove(job);
   loop().unref();
 }
 
-void OffloadDesk::deliver() {
+void LoopOffload::deliver() {
   finished_.splice(finished_.end(), mailbox()->take());
-  while (mailbox_->is_ours() && !finished_.empty()) {  // One of them may fork.
+  while (mailbox_->is_ours() && !finished_.empty()) {  // A job's `done` may fork.
     const Tasks one = take_first(finished_);
     if (OffloadJob* job = one.front().job) job->finish();
   }
 }
 
-// Jobs in flight are the parent's, and so is the lock of its mailbox.
-void OffloadDesk::start_anew() {
-  mailbox_ = std::make_shared<Mailbox>(bell_);
+// Jobs in progress are the parent's. A thread that does not exist here may hold the lock of its
+// mailbox.
+void LoopOffload::start_anew() {
+  mailbox_ = std::make_shared<Mailbox>(wakeup_);
   finished_.clear();
   forget_all();
 }
 
-void OffloadDesk::on_loop_end() {
+void LoopOffload::on_loop_end() {
   forget_all();
   if (mailbox_->is_ours()) mailbox_->close();
   loop().ref();
-  bell_.stop();
+  wakeup_.stop();
 }
 
 }  // namespace
 
-// ---- a job
+// ---- jobs
 
-OffloadJob::OffloadJob(OffloadDesk& desk, Team& team, Tasks::iterator task, Job done)
-    : desk_(&desk), team_(team), task_(task), done_(std::move(done)) {
+OffloadJob::OffloadJob(LoopOffload& loop_offload, Team& team, Tasks::iterator task, Job done)
+    : loop_offload_(&loop_offload), team_(team), task_(task), done_(std::move(done)) {
   task_->job = this;
   team_.enter();
-  desk_->add(*this);
+  loop_offload_->add(*this);
 }
 
 OffloadJob::~OffloadJob() {
-  if (desk_ != nullptr) forget();
+  if (loop_offload_ != nullptr) forget();
   team_.leave();
 }
 
 void OffloadJob::finish() {
-  std::exchange(desk_, nullptr)->remove(*this);
+  std::exchange(loop_offload_, nullptr)->remove(*this);
   Job done = std::move(done_);
   call_user("offload()", done);
 }
 
 void OffloadJob::forget() {
-  std::exchange(desk_, nullptr)->remove(*this);
+  const Job gone = std::exchange(done_, nullptr);  // Destroyed last: it may own the handle.
+  std::exchange(loop_offload_, nullptr)->remove(*this);
   if (!team_.is_ours()) return;
   const Tasks taken = team_.take_out(task_);
   if (taken.empty()) task_->job = nullptr;
@@ -166,7 +176,7 @@ ThreadPool::ThreadPool(const ThreadPoolOptions& options) : options_(options) {
 ThreadPool::~ThreadPool() {
   Team* team = this->team();
   if (team == nullptr) return;
-  // In every build: the job would go on in a team that is gone.
+  // In every build: the job would continue in a destroyed team.
   if (team->is_calling())
     rule_broken(std::source_location::current(), "a job does not destroy its ThreadPool",
                 "the destructor waits for all jobs: destroy it on another thread");
@@ -174,13 +184,13 @@ ThreadPool::~ThreadPool() {
   team->leave();
 }
 
-// nullptr if there is none, or only that of the process that forked.
+// nullptr if there is no team, or only that of the parent process.
 Team* ThreadPool::team() const {
   Team* team = team_.load(std::memory_order_acquire);
   return team != nullptr && team->is_ours() ? team : nullptr;
 }
 
-// Several threads may come here at once. The team of the process that forked stays where it is.
+// Several threads may call it at once. The parent's team is not touched.
 Team* ThreadPool::make_team() {
   Team* before = team_.load(std::memory_order_acquire);
   if (before != nullptr && before->is_ours()) return before;
@@ -196,14 +206,14 @@ std::size_t ThreadPool::queued() const { return team() == nullptr ? 0 : team()->
 Result<Offloading> ThreadPool::start(Loop& loop, Job work, Job done) {
   SPATE_ASSERT(may_touch(loop), kWrongThread);
   if (is_foreign(loop)) return std::unexpected(make_error_code(Error::loop_forked));
-  OffloadDesk* desk = OffloadDesk::of(loop);
+  LoopOffload* loop_offload = LoopOffload::of(loop);
   Team* team = make_team();
-  if (desk == nullptr || team == nullptr) return std::unexpected(sys::error_code(-ENOMEM));
+  if (loop_offload == nullptr || team == nullptr) return std::unexpected(sys::error_code(-ENOMEM));
   Tasks task;
-  task.push_back({.work = std::move(work), .mailbox = desk->mailbox(), .job = nullptr});
+  task.push_back({.work = std::move(work), .mailbox = loop_offload->mailbox(), .job = nullptr});
   const Tasks::iterator place = task.begin();
   if (const std::error_code error = team->add(task)) return std::unexpected(error);
-  return Offloading(new OffloadJob(*desk, *team, place, std::move(done)));
+  return Offloading(new OffloadJob(*loop_offload, *team, place, std::move(done)));
 }
 
 }  // namespace spate

@@ -1,7 +1,7 @@
-// Team: the threads of a ThreadPool and their queue. Mailbox: where finished tasks go.
+// Team: the threads of a ThreadPool and their queue. Mailbox: receives finished tasks.
 //
 // A task is a list node that moves from the team's queue to its thread, and then to a mailbox. So
-// it cannot fail for want of memory once it was accepted.
+// it cannot fail for lack of memory once it was accepted.
 #pragma once
 
 #include <atomic>
@@ -26,8 +26,8 @@ class Mailbox;
 struct Task {
   Job work;
   std::shared_ptr<Mailbox> mailbox;
-  OffloadJob* job;        // Receives the result. The loop's thread only.
-  bool is_queued = true;  // No thread has begun it. Under the team's lock.
+  OffloadJob* job;        // Receives the result. Loop's thread only.
+  bool is_queued = true;  // No thread has begun it. Guarded by the team's lock.
 };
 
 using Tasks = std::list<Task>;
@@ -39,37 +39,37 @@ inline Tasks take_first(Tasks& tasks) {
   return first;
 }
 
-// Shared by a loop and its tasks in flight.
+// Shared by a loop and its tasks in progress.
 class Mailbox {
  public:
-  explicit Mailbox(Async& bell) : bell_(&bell) {}
+  explicit Mailbox(Async& bell) : wakeup_(&bell) {}
 
   // False in the child of a fork, where a thread that does not exist may hold the lock.
   bool is_ours() const { return fork_generation_ == sys::fork_generation(); }
 
-  // Any thread. Does nothing once the loop is destroyed.
+  // Any thread. Does nothing after the loop was destroyed.
   void put(Tasks& task) {
     const std::scoped_lock lock(mutex_);
-    if (bell_ == nullptr) return;
+    if (wakeup_ == nullptr) return;
     tasks_.splice(tasks_.end(), task);
-    bell_->send();
+    wakeup_->send();
   }
-  // The loop's thread from here on.
+  // ---- the loop's thread
   Tasks take() {
     const std::scoped_lock lock(mutex_);
     return std::exchange(tasks_, {});
   }
-  // The loop is being destroyed. Returns the results that will not be delivered.
+  // Called when the loop is destroyed. Returns the results that will not be delivered.
   Tasks close() {
     const std::scoped_lock lock(mutex_);
-    bell_ = nullptr;
+    wakeup_ = nullptr;
     return std::exchange(tasks_, {});
   }
 
  private:
   const std::uint32_t fork_generation_ = sys::fork_generation();
   std::mutex mutex_;
-  Async* bell_;  // nullptr once the loop is destroyed.
+  Async* wakeup_;  // nullptr after the loop was destroyed.
   Tasks tasks_;
 };
 
@@ -87,12 +87,12 @@ class Team {
 
   // False in the child of a fork, which has none of the threads; the lock may be held for ever.
   bool is_ours() const { return fork_generation_ == sys::fork_generation(); }
-  // Whether the calling thread is one of these.
+  // Returns whether the calling thread is one of these.
   bool is_calling() const { return current_ == this; }
 
-  // Any thread. Takes over the one task, unless it fails.
+  // Any thread. Takes the single task, unless it fails.
   std::error_code add(Tasks& task);
-  // Removes and returns the task if no thread has begun it; else returns none.
+  // Removes and returns the task if no thread has begun it; otherwise returns an empty list.
   Tasks take_out(Tasks::iterator task);
   // Returns when all tasks are done and the threads have ended.
   void finish();
@@ -109,12 +109,12 @@ class Team {
 
   const ThreadPoolOptions options_;
   const std::uint32_t fork_generation_ = sys::fork_generation();
-  std::atomic<std::size_t> members_{1};  // The pool is one.
-  mutable std::mutex mutex_;             // For what follows.
+  std::atomic<std::size_t> members_{1};  // The pool counts as one.
+  mutable std::mutex mutex_;             // Guards the following members.
   std::condition_variable news_;
   Tasks tasks_;
   std::list<sys::Thread> threads_;
-  std::size_t idle_ = 0;  // Threads that wait for a task, or will look for one before they wait.
+  std::size_t idle_ = 0;  // Threads that wait for a task, or will check for one before they wait.
   bool is_finishing_ = false;
 };
 

@@ -1,6 +1,5 @@
-// What is set in the environment. What is set and cannot be understood ends the program, with a
-// line on stderr that says what would be: a test that runs something else than it was told is worse
-// than none.
+// Reads environment variables. An invalid value ends the program, with a line on stderr that
+// describes valid ones: a test that silently runs something else than requested is worse than none.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +14,15 @@ struct Span {
   std::uint64_t first;
   std::uint64_t count;
 };
-// "20" from the usual first on, or "5..24".
+// Parses "20", counted from the usual first one, or "5..24".
 Span span_in_environment(const char* name, Span usual);
-// "3,17", in any order, or "none"; returned in ascending order.
+// Parses "3,17", in any order, or "none"; returns ascending numbers.
 std::optional<std::vector<std::uint64_t>> numbers_in_environment(const char* name);
 
 std::optional<std::uint64_t> number_in(std::string_view text);
-// On stderr, unless it is empty.
+// Prints a line on stderr, unless it is empty.
 void print_line(std::string_view line);
-// The status with which the program ends.
+// The exit status for invalid values.
 inline constexpr int kMistakenEnvironment = 2;
 // Ends the program, with "spate: NAME=VALUE: reason" on stderr.
 [[noreturn]] void refuse_environment(std::string_view name, std::string_view value,

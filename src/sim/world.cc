@@ -17,6 +17,7 @@ namespace {
 constexpr std::size_t kLeastMtu = 68;
 constexpr std::size_t kMostMtu = 65535;
 
+// Sets Kernel::hurries for a scope.
 class Hurry {
  public:
   explicit Hurry(Kernel& kernel) : kernel_(kernel), before_(std::exchange(kernel.hurries, true)) {}
@@ -38,7 +39,7 @@ Address address_at(int family, const Place& place) {
 
 }  // namespace
 
-// Sockets are closed into the network, while the library's calls still come here.
+// Sockets are closed while the network still exists, and system calls still come to the World.
 WorldState::~WorldState() {
   tasks_.clear();
   const Hurry hurry(kernel_);
@@ -48,14 +49,15 @@ WorldState::~WorldState() {
   kernel_.close_all();
 }
 
-// ---- how it goes on
+// ---- running
 
 bool WorldState::turn(Host& host, Nanos& next) {
   if (!host.is_up() || host.is_paused_) return false;
   Loop& loop = host.loop();
-  if (loop.depth() > 0) return false;  // It is in a run() of its program's.
+  if (loop.depth() > 0) return false;  // A run() called by its program runs it.
   const Host::Turn running(host);
   const Nanos wait = loop.prepare_to_wait();
+  // The loop would sleep, so others run until it wakes.
   if (wait > Nanos{0} && kernel_.find(host.set_)->ready() == 0) {
     host.wakes_at_ = kernel_.deadline(wait);
     next = std::min(next, host.wakes_at_);
@@ -67,7 +69,7 @@ bool WorldState::turn(Host& host, Nanos& next) {
   return true;
 }
 
-// Those of a host that is down or paused only if somebody waits for them.
+// A thread of a host that is down or paused runs only if some code waits for it.
 bool WorldState::may_run(const Thread& thread) const {
   if (kernel_.is_waited_for(thread)) return true;
   if (thread.has_crashed()) return false;
@@ -82,10 +84,11 @@ bool WorldState::turn(Thread& thread, Nanos& next) {
   return false;
 }
 
-// In another order each time.
+// In a random order each time.
 bool WorldState::turn_all(Nanos& next) {
   std::vector<Host*> hosts;
   for (const std::unique_ptr<Host>& host : hosts_) hosts.push_back(host.get());
+  // Numbers, because a thread may be joined in the turn of another.
   std::vector<std::uint64_t> threads;
   for (const auto& [number, thread] : kernel_.threads()) threads.push_back(number);
   std::vector<std::size_t> order(hosts.size() + threads.size());
@@ -127,6 +130,7 @@ bool WorldState::run_tasks() {
 }
 
 Step WorldState::step(Nanos limit) {
+  // Many steps without time passing: some code polls without waiting.
   if (++steps_here_ > kMostSteps) return Step::spinning;
   const bool has_told = run_tasks();
   const bool has_happened = kernel_.happen();
@@ -167,7 +171,7 @@ Loop* WorldState::loop_of(int host) {
   return hosts_[static_cast<std::size_t>(host)]->loop_.get();
 }
 
-// ---- what is to be seen of it
+// ---- inspection
 
 std::vector<std::string> WorldState::host_names() const {
   std::vector<std::string> names;
@@ -259,7 +263,7 @@ Host::Host(WorldState& world, int index, std::string_view name)
   make_loop();
 }
 
-// The machine's, not the program's: calls that are to fail do not fail here.
+// Making the loop is the host's, not the program's: injected faults do not apply.
 void Host::make_loop() {
   const Turn making(*this);
   std::unique_ptr<CallFaults> faults = std::exchange(world_.kernel().call_faults, nullptr);
@@ -284,7 +288,7 @@ bool Host::is_at_rest() const {
   return is_up() && loop_->depth() == 0 && !world_.kernel().is_inside(index_);
 }
 
-// It has slept until now, and not noticed. In a callback the time is its turn's, as elsewhere.
+// The loop's time is that of its last turn. In a callback it stays the time of the turn, as usual.
 void Host::update_now() {
   if (loop().depth() == 0) loop().update_now();
 }
@@ -464,7 +468,7 @@ std::uint64_t World::draw(std::uint64_t bound) {
   return state_->kernel_.draw(Purpose::scenario, ++state_->draws_) % bound;
 }
 
-bool World::strikes(double probability, std::string_view what) {
+bool World::inject_fault(double probability, std::string_view what) {
   const std::uint64_t drawn = state_->kernel_.draw(Purpose::strike, ++state_->strikes_);
   if (static_cast<double>(drawn >> 11) * 0x1p-53 >= probability) return false;
   return state_->kernel_.strikes({.kind = EventKind::struck, .what = what});

@@ -1,4 +1,4 @@
-// What a World keeps, and how it goes on.
+// WorldState: the state behind a World, and the step function.
 #pragma once
 
 #include <functional>
@@ -31,9 +31,9 @@ struct WorldState final : Surroundings {
 
  private:
   friend World;
-  static constexpr int kMostSteps = 100'000;  // Without the clock moving.
+  static constexpr int kMostSteps = 100'000;  // Without an advance of the clock.
 
-  // Whether a loop had something to do. If not, `next` is lowered to when it will have.
+  // Runs a loop or thread. False if it had nothing to do; `next` is then lowered to its next time.
   bool turn(Host& host, Nanos& next);
   bool turn(Thread& thread, Nanos& next);
   bool may_run(const Thread& thread) const;

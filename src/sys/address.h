@@ -1,4 +1,4 @@
-// Socket addresses as the kernel writes them, and IP addresses as text.
+// Socket addresses in the kernel's format, and IP addresses as text.
 #pragma once
 
 #include <arpa/inet.h>
@@ -13,10 +13,10 @@
 
 namespace spate::sys {
 
-// The longest text that names an IP address, its terminator included.
+// The longest text of an IP address, including the terminator.
 inline constexpr std::size_t kAddressText = 64;
 
-// A NUL-terminated copy, for the C library. False if it does not fit or contains a NUL.
+// Makes a NUL-terminated copy, for the C library. False if it does not fit or contains a NUL.
 template <std::size_t size>
 bool terminate(std::string_view text, char (&copy)[size]) {
   if (text.size() >= size || text.find('\0') != std::string_view::npos) return false;
@@ -25,8 +25,8 @@ bool terminate(std::string_view text, char (&copy)[size]) {
   return true;
 }
 
-// `address` takes 4 bytes for AF_INET, 16 for AF_INET6. Dotted decimal without leading zeros, and
-// RFC 4291's forms; nothing else.
+// Parses dotted decimal without leading zeros, and RFC 4291's forms; nothing else. `address` is 4
+// bytes for AF_INET, 16 for AF_INET6.
 inline bool parse_ip(int family, std::string_view text, void* address) {
   char copy[kAddressText];
   return terminate(text, copy) && ::inet_pton(family, copy, address) == 1;
@@ -36,13 +36,13 @@ inline std::string_view print_ip(int family, const void* address, char (&text)[k
   return ::inet_ntop(family, address, text, sizeof(text)) == nullptr ? std::string_view() : text;
 }
 
-// 0 if there is no such interface.
+// Returns 0 if there is no such interface.
 inline std::uint32_t interface_index(std::string_view name) {
   char copy[IF_NAMESIZE];
   return terminate(name, copy) ? ::if_nametoindex(copy) : 0;
 }
 
-// Empty if there is no such interface.
+// Returns an empty text if there is no such interface.
 inline std::string_view interface_name(std::uint32_t index, char (&name)[IF_NAMESIZE]) {
   return ::if_indextoname(index, name) == nullptr ? std::string_view() : name;
 }

@@ -8,7 +8,7 @@
 namespace spate::sys {
 namespace {
 
-TEST(SysAddress, TerminatesWhatFits) {
+TEST(SysAddress, TerminatesTextThatFits) {
   struct {
     char copy[4];
     char behind = '!';

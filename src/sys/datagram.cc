@@ -1,12 +1,18 @@
 #include "sys/datagram.h"
 
+#include <linux/errqueue.h>
+#include <linux/filter.h>
+#include <linux/sock_diag.h>
+
 #include <cstring>
+#include <iterator>
+#include <new>
 
 namespace spate::sys {
 
 namespace {
 
-// Nothing if the kernel had no room for all of it.
+// Returns T() if the kernel had no room for the whole value.
 template <class T>
 T payload(const cmsghdr* header) {
   T value{};
@@ -45,6 +51,17 @@ void note(const cmsghdr* header, PacketInfo& info) {
   }
 }
 
+in_pktinfo source_of(const sockaddr_in& local) {
+  in_pktinfo info{};
+  info.ipi_spec_dst = local.sin_addr;
+  return info;
+}
+
+// A link-local address needs its interface.
+in6_pktinfo source_of(const sockaddr_in6& local) {
+  return {.ipi6_addr = local.sin6_addr, .ipi6_ifindex = local.sin6_scope_id};
+}
+
 }  // namespace
 
 PacketInfo packet_info(msghdr& message) {
@@ -57,17 +74,74 @@ PacketInfo packet_info(msghdr& message) {
   return info;
 }
 
-long send_joined(int fd, const msghdr& message, std::uint16_t segment) {
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(segment))] = {};
-  msghdr joined = message;
-  joined.msg_control = control;
-  joined.msg_controllen = sizeof(control);
-  cmsghdr* header = CMSG_FIRSTHDR(&joined);
-  header->cmsg_level = IPPROTO_UDP;
-  header->cmsg_type = UDP_SEGMENT;
-  header->cmsg_len = CMSG_LEN(sizeof(segment));
-  std::memcpy(CMSG_DATA(header), &segment, sizeof(segment));
-  return send_message(fd, joined);
+long take_queued_error(int fd) {
+  // A unix socket has no error queue: it would ignore the flag, and receive data and descriptors.
+  if (is_unix_socket(fd)) return -EAGAIN;
+  alignas(cmsghdr) char control[kControlSpace];
+  msghdr message{};
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  const long result = result_of(::recvmsg(fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT));
+  if (result < 0) return result;
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
+    const bool is_error = (header->cmsg_level == IPPROTO_IP && header->cmsg_type == IP_RECVERR) ||
+                          (header->cmsg_level == IPPROTO_IPV6 && header->cmsg_type == IPV6_RECVERR);
+    if (!is_error) continue;
+    const auto error = payload<sock_extended_err>(header);
+    return error.ee_origin <= SO_EE_ORIGIN_ICMP6 ? error.ee_errno : 0;
+  }
+  return 0;
+}
+
+void add_info(msghdr& message, SendControl& control, const SendInfo& info, bool is_ipv6_socket) {
+  std::size_t used = 0;
+  const auto add = [&]<class T>(int level, int type, const T& value) {
+    auto* header = new (control.bytes + used) cmsghdr();
+    header->cmsg_level = level;
+    header->cmsg_type = type;
+    header->cmsg_len = CMSG_LEN(sizeof(value));
+    std::memcpy(CMSG_DATA(header), &value, sizeof(value));
+    used += CMSG_SPACE(sizeof(value));
+  };
+  if (info.local != nullptr && info.local->sa_family == AF_INET) {
+    add(IPPROTO_IP, IP_PKTINFO, source_of(reinterpret_cast<const sockaddr_in&>(*info.local)));
+  } else if (info.local != nullptr) {
+    add(IPPROTO_IPV6, IPV6_PKTINFO, source_of(reinterpret_cast<const sockaddr_in6&>(*info.local)));
+  }
+  if (info.ecn >= 0) add(IPPROTO_IP, IP_TOS, info.ecn);
+  if (info.ecn >= 0 && is_ipv6_socket) add(IPPROTO_IPV6, IPV6_TCLASS, info.ecn);
+  if (info.segment != 0) add(IPPROTO_UDP, UDP_SEGMENT, info.segment);
+  message.msg_control = control.bytes;
+  message.msg_controllen = used;
+}
+
+long forbid_fragments(int fd, bool is_ipv6) {
+  const long result =
+      is_ipv6 ? set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE) : 0;
+  return result < 0 ? result : set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
+}
+
+long path_mtu(int fd, bool is_ipv6) {
+  int mtu = 0;
+  const long result = is_ipv6 ? get_option(fd, IPPROTO_IPV6, IPV6_MTU, mtu)
+                              : get_option(fd, IPPROTO_IP, IP_MTU, mtu);
+  return result < 0 ? result : mtu;
+}
+
+// Offsets are relative to UDP's payload. A load behind the packet's end ends the program with 0.
+long steer_group(int fd, std::uint16_t offset, std::uint32_t mask, std::uint32_t count) {
+  sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset),
+                          BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask),
+                          BPF_STMT(BPF_ALU | BPF_MOD | BPF_K, count), BPF_STMT(BPF_RET | BPF_A, 0)};
+  const sock_fprog program{.len = std::size(filter), .filter = filter};
+  return set_option(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, program);
+}
+
+long dropped_packets(int fd) {
+  std::uint32_t counts[SK_MEMINFO_VARS] = {};
+  const long result = get_option(fd, SOL_SOCKET, SO_MEMINFO, counts);
+  return result < 0 ? result : counts[SK_MEMINFO_DROPS];
 }
 
 }  // namespace spate::sys

@@ -1,6 +1,6 @@
 // File descriptors: ownership, and the calls that work on any kind.
 //
-// Functions in this directory return what the kernel does: zero or more, or a negated errno.
+// Functions in this directory return the kernel's result: zero or more, or a negated errno.
 #pragma once
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ inline std::error_code error_code(long result) {
                     : std::error_code();
 }
 
-// The negated errno of a call that returned -1.
+// Returns the negated errno of a call that returned -1.
 template <class T>
 long result_of(T value) {
   return value < 0 ? -static_cast<long>(errno) : static_cast<long>(value);
@@ -40,7 +40,7 @@ class Descriptor {
     return *this;
   }
   ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);  // Linux closes it even when interrupted: never to be repeated.
+    if (fd_ >= 0) ::close(fd_);  // Linux closes it even when interrupted: must not be repeated.
   }
 
   int get() const { return fd_; }
@@ -66,12 +66,38 @@ inline long read_at(int fd, void* data, std::size_t size, std::int64_t offset) {
   return result_of(::pread(fd, data, shortened(SystemCall::read, size), offset));
 }
 
-inline long duplicate(int fd) {
+// The descriptors 0, 1 and 2 are the standard ones.
+constexpr int kStandards = 3;
+
+// Duplicates a descriptor. The new one is close-on-exec, and its number is at least `lowest`: not a
+// standard one.
+inline long duplicate(int fd, int lowest = kStandards) {
   if (const int error = injected(SystemCall::duplicate)) return -error;
-  return result_of(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  return result_of(::fcntl(fd, F_DUPFD_CLOEXEC, lowest));
 }
 
-// Whether the descriptor is open.
+// Returns the descriptor that a system call opened, or the negated errno if it returned -1.
+// If the program runs without a standard descriptor, the kernel assigns its number to the next file
+// or socket. Text that the program prints would be written there. Such a descriptor is moved.
+inline long opened(long fd) {
+  if (fd < 0 || fd >= kStandards) return result_of(fd);
+  const Descriptor standard(fd);
+  return duplicate(standard.get());
+}
+
+// Does the same for a call that opened two, and returns zero or a negated errno.
+inline long opened_pair(long result, int (&fds)[2]) {
+  if (result < 0) return result_of(result);
+  Descriptor first(opened(fds[0]));
+  Descriptor second(opened(fds[1]));
+  if (!first.is_open()) return first.get();
+  if (!second.is_open()) return second.get();
+  fds[0] = first.release();
+  fds[1] = second.release();
+  return 0;
+}
+
+// Returns whether the descriptor is open.
 inline bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
 
 inline bool is_write_only(int fd) {
@@ -79,10 +105,11 @@ inline bool is_write_only(int fd) {
   return flags >= 0 && (flags & O_ACCMODE) == O_WRONLY;
 }
 
-// Of the writing end of a pipe.
-inline bool has_reader(int fd) {
-  pollfd end{.fd = fd, .events = 0, .revents = 0};
-  return ::poll(&end, 1, 0) == 0;
+// Returns POLLIN if there may be input, and POLLERR for the writing end of a pipe whose reader
+// closed its end.
+inline short look_for_input(int fd) {
+  pollfd end{.fd = fd, .events = POLLIN, .revents = 0};
+  return ::poll(&end, 1, 0) == 0 ? short{0} : end.revents;
 }
 
 inline long set_nonblocking(int fd) {
@@ -95,13 +122,13 @@ inline long set_close_on_exec(int fd) { return result_of(::fcntl(fd, F_SETFD, FD
 
 inline long create_eventfd() {
   if (const int error = injected(SystemCall::eventfd)) return -error;
-  return result_of(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  return opened(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 }
 
-// A timer on the wall clock that never expires but becomes readable when the clock is set.
+// Makes a timer on the wall clock that never expires but becomes readable when the clock is set.
 inline long create_clock_change_timer() {
   if (const int error = injected(SystemCall::timerfd_create)) return -error;
-  return result_of(::timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK));
+  return opened(::timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK));
 }
 
 inline long arm_clock_change_timer(int fd) {

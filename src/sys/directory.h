@@ -1,4 +1,4 @@
-// Files beneath a directory, and the names in it.
+// Opens files beneath a directory, and lists the names in it.
 #pragma once
 
 #include <dirent.h>
@@ -12,40 +12,40 @@
 
 namespace spate::sys {
 
-// For `path`s to be opened beneath it; not to be read.
+// Opens a root for open_beneath(); it cannot be read.
 inline long open_root(const char* path) {
   if (const int error = injected(SystemCall::open)) return -error;
-  return result_of(::open(path, O_PATH | O_DIRECTORY | O_CLOEXEC));
+  return opened(::open(path, O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
-// What is opened may be anything: a pipe without a writer does not block, a terminal does not
-// become ours.
+// The file may be of any kind: a pipe without a writer must not block, and a terminal must not
+// become the controlling one.
 inline constexpr int kToRead = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
-// To be read. Neither `path` nor a link on its way leaves `root` (-EXDEV). Since Linux 5.6, else
-// -ENOSYS; -EAGAIN when somebody moves directories meanwhile.
+// Opens for reading. Neither `path` nor a link in it can leave `root` (-EXDEV). Needs Linux 5.6,
+// otherwise -ENOSYS; -EAGAIN while directories are being moved.
 inline long open_beneath(int root, const char* path) {
   if (const int error = injected(SystemCall::open)) return -error;
   open_how how{};
   how.flags = kToRead;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-  return result_of(::syscall(SYS_openat2, root, path, &how, sizeof(how)));
+  return opened(::syscall(SYS_openat2, root, path, &how, sizeof(how)));
 }
 
-// One name in a directory, which is not a link: a directory on the way, or the file to be read.
+// Opens one name in a directory, without following a link: a directory on the way, or the file for
+// reading.
 enum class Step : std::uint8_t { through, to };
 inline long open_step(int directory, const char* name, Step step) {
   if (const int error = injected(SystemCall::open)) return -error;
   const int flags = step == Step::to ? kToRead : O_PATH | O_DIRECTORY | O_CLOEXEC;
-  return result_of(::openat(directory, name, flags | O_NOFOLLOW));
+  return opened(::openat(directory, name, flags | O_NOFOLLOW));
 }
 
 struct FileStatus {
   enum class Kind : std::uint8_t { regular, directory, other };
   Kind kind = Kind::other;
-  std::uint64_t inode = 0;
   std::uint64_t size = 0;
-  std::int64_t seconds = 0;  // When it was written.
+  std::int64_t seconds = 0;  // The modification time.
   std::int64_t nanoseconds = 0;
 };
 
@@ -56,7 +56,6 @@ inline FileStatus::Kind kind_of(mode_t mode) {
 
 inline FileStatus status_from(const struct stat& status) {
   return {.kind = kind_of(status.st_mode),
-          .inode = status.st_ino,
           .size = static_cast<std::uint64_t>(status.st_size),
           .seconds = status.st_mtim.tv_sec,
           .nanoseconds = status.st_mtim.tv_nsec};
@@ -70,7 +69,7 @@ inline long status_of(int fd, FileStatus& status) {
   return result;
 }
 
-// Of a name in a directory; of a link itself.
+// Reads the status of a name in a directory; of a link itself.
 inline long status_at(int directory, const char* name, FileStatus& status) {
   if (const int error = injected(SystemCall::lstat)) return -error;
   struct stat found{};
@@ -82,7 +81,7 @@ inline long status_at(int directory, const char* name, FileStatus& status) {
 // The names in a directory, in no order.
 class Directory {
  public:
-  // Takes `fd` over.
+  // Takes ownership of `fd`.
   explicit Directory(Descriptor fd) : stream_(::fdopendir(fd.get())) {
     if (stream_ != nullptr) fd.release();
   }
@@ -94,7 +93,7 @@ class Directory {
 
   bool is_open() const { return stream_ != nullptr; }
   int fd() const { return ::dirfd(stream_); }
-  // nullptr at the end. Valid until the next call.
+  // Returns nullptr at the end. Valid until the next call.
   const char* next() {
     const dirent* entry = ::readdir(stream_);
     return entry == nullptr ? nullptr : entry->d_name;

@@ -1,15 +1,28 @@
 #include "sys/file.h"
 
+#include <utility>
+
 namespace spate::sys {
 
 namespace {
 
 long open_file(const char* path) {
   if (const int error = injected(SystemCall::open)) return -error;
-  return result_of(::open(path, O_RDONLY | O_CLOEXEC));
+  return opened(::open(path, O_RDONLY | O_CLOEXEC));
+}
+
+// Opens or creates a file, without following a link.
+long open_lock(const char* path) {
+  if (const int error = injected(SystemCall::open)) return -error;
+  return opened(::open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
 }
 
 }  // namespace
+
+long open_to_append(const char* path) {
+  if (const int error = injected(SystemCall::open)) return -error;
+  return opened(::open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640));
+}
 
 long read_file(const char* path, std::string& text) {
   const Descriptor file(open_file(path));
@@ -29,6 +42,29 @@ FileStamp stamp_of(const char* path) {
           .size = status.st_size,
           .seconds = status.st_mtim.tv_sec,
           .nanoseconds = status.st_mtim.tv_nsec};
+}
+
+// The opened file may have been unlocked and removed meanwhile, and its name may belong to another
+// file: checks after locking.
+long LockFile::lock(std::string path) {
+  struct flock whole{};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  for (;;) {
+    Descriptor file(open_lock(path.c_str()));
+    if (!file.is_open()) return file.get();
+    struct stat status{};
+    if (::fcntl(file.get(), F_OFD_SETLK, &whole) < 0 || ::fstat(file.get(), &status) < 0)
+      return result_of(-1);
+    if (status.st_nlink == 0) continue;
+    path_ = std::move(path);
+    file_ = std::move(file);
+    return 0;
+  }
+}
+
+LockFile::~LockFile() {
+  if (file_.is_open()) ::unlink(path_.c_str());
 }
 
 }  // namespace spate::sys

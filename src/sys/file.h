@@ -1,4 +1,4 @@
-// Small files, read as a whole: configuration.
+// Reads small files completely, such as configuration files.
 #pragma once
 
 #include <sys/stat.h>
@@ -6,14 +6,15 @@
 #include <cstdint>
 #include <string>
 
+#include "spate/export.h"
 #include "sys/descriptor.h"
 
 namespace spate::sys {
 
-// Reads all of it. On an error, `text` holds what was read before.
+// Reads the whole file. On an error, `text` has the part that was read before.
 long read_file(const char* path, std::string& text);
 
-// What changes when a file is written, or replaced by another; all zero if there is none.
+// Values that change when a file is written or replaced; all zero for a missing file.
 struct FileStamp {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -25,5 +26,25 @@ struct FileStamp {
 };
 
 FileStamp stamp_of(const char* path);
+
+// Opens a file, which is created if it does not exist, for writing at its end.
+SPATE_EXPORT long open_to_append(const char* path);
+
+// A file lock held by at most one process, and one thread of it. The file exists while it is
+// locked; one left by a killed process is locked again.
+class LockFile {
+ public:
+  LockFile() = default;
+  LockFile(const LockFile&) = delete;
+  LockFile& operator=(const LockFile&) = delete;
+  ~LockFile();
+
+  // Does not wait: -EAGAIN if it is locked. Called once.
+  long lock(std::string path);
+
+ private:
+  std::string path_;
+  Descriptor file_;
+};
 
 }  // namespace spate::sys

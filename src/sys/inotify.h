@@ -11,7 +11,7 @@ namespace spate::sys {
 
 inline long inotify_create() {
   if (const int error = injected(SystemCall::inotify_init)) return -error;
-  return result_of(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  return opened(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
 }
 
 // Whether a symbolic link is followed.
@@ -38,16 +38,16 @@ inline bool is_link(const char* path) {
   return look_at(path, Follow::no, status) >= 0 && S_ISLNK(status.st_mode);
 }
 
-// 1 if the path is on a network file system, where inotify misses changes by other machines; 0 if
-// not; a negated errno if there is nothing at the path.
+// Returns 1 if the path is on a network file system, where inotify misses changes by other
+// machines; 0 if not; a negated errno if the path does not exist.
 inline long is_remote(const char* path) {
-  // As statfs(2) lists them: NFS, SMB, CIFS, SMB2, 9P, FUSE, Ceph, AFS.
-  constexpr long kRemote[] = {0x6969,     0x517b,     0xff534d42, 0xfe534d42,
-                              0x01021997, 0x65735546, 0x00c36400, 0x5346414f};
+  // From statfs(2): NFS, SMB, CIFS, SMB2, 9P, FUSE, Ceph, AFS.
+  constexpr std::uint32_t kRemote[] = {0x6969,     0x517b,     0xff534d42, 0xfe534d42,
+                                       0x01021997, 0x65735546, 0x00c36400, 0x5346414f};
   struct statfs fs{};
   if (::statfs(path, &fs) < 0) return -errno;
-  for (const long magic : kRemote) {
-    if (static_cast<long>(fs.f_type) == magic) return 1;
+  for (const std::uint32_t magic : kRemote) {
+    if (static_cast<std::uint32_t>(fs.f_type) == magic) return 1;
   }
   return 0;
 }

@@ -1,4 +1,4 @@
-// io_uring's system calls, and how the entries are filled in that ask for something.
+// The system calls of io_uring, and functions that fill in its entries.
 #pragma once
 
 #include <linux/io_uring.h>
@@ -18,11 +18,11 @@ namespace spate::sys {
 
 inline long io_uring_setup(unsigned entries, io_uring_params& params) {
   if (const int error = injected(SystemCall::io_uring_setup)) return -error;
-  return result_of(::syscall(SYS_io_uring_setup, entries, &params));
+  return opened(::syscall(SYS_io_uring_setup, entries, &params));
 }
 
-// Hands in `submitted` entries, runs what has come to completion, and waits for a completion,
-// `timeout` at most; -ETIME after that. How many entries were taken, if any.
+// Submits `submitted` entries, runs completed work, and waits for a completion, at most `timeout`;
+// then -ETIME. Returns how many entries were taken, if any.
 inline long io_uring_wait(int ring, unsigned submitted, Nanos timeout) {
   if (const int error = injected(SystemCall::io_uring_enter)) return -error;
   const timespec spec = to_timespec(timeout);
@@ -33,14 +33,14 @@ inline long io_uring_wait(int ring, unsigned submitted, Nanos timeout) {
                              IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &how, sizeof(how)));
 }
 
-// Hands in entries, and nothing else.
+// Submits entries without waiting.
 inline long io_uring_submit(int ring, unsigned submitted) {
   if (const int error = injected(SystemCall::io_uring_enter)) return -error;
   return result_of(::syscall(SYS_io_uring_enter, ring, submitted, 0, 0, nullptr, 0));
 }
 
-// Memory of a file of the kernel's, which a child of fork() does not have. nullptr, and errno says
-// why.
+// Maps memory of a kernel file, which a child of fork() does not inherit. On an error returns
+// nullptr, and sets errno.
 inline void* map_unshared(std::size_t size, int file, std::uint64_t offset) {
   if (const int error = injected(SystemCall::map)) return errno = error, nullptr;
   void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
@@ -52,10 +52,10 @@ inline void* map_unshared(std::size_t size, int file, std::uint64_t offset) {
 
 // ---- entries
 
-// Does nothing, and is complete at once.
+// Completes at once without effect.
 inline void prepare_nop(io_uring_sqe& entry) { entry.opcode = IORING_OP_NOP; }
 
-// Complete once `fd` has one of `events` (POLLIN ...), or is in error.
+// Completes when `fd` has one of `events` (POLLIN ...), or is in error.
 inline void prepare_poll(io_uring_sqe& entry, int fd, short events) {
   entry.opcode = IORING_OP_POLL_ADD;
   entry.fd = fd;

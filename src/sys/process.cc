@@ -12,7 +12,7 @@ namespace {
 
 int changes(bool trace) { return WEXITED | (trace ? WSTOPPED | WCONTINUED : 0); }
 
-// What waitpid() would have said.
+// Returns the status as waitpid() does.
 int status_of(const siginfo_t& info) {
   switch (info.si_code) {
     case CLD_EXITED:

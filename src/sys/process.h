@@ -5,38 +5,54 @@
 #include <sys/wait.h>
 
 #include <cstdint>
+#include <cstdlib>
+#include <string_view>
 
+#include "spate/export.h"
 #include "sys/descriptor.h"
 
 namespace spate::sys {
 
-// How many forks this process is away from the one that loaded the library. Counted in fork()
-// handlers; a raw clone() is not seen.
-extern std::uint32_t forks;
+// The number of forks between this process and the one that loaded the library. Counted in fork()
+// handlers; a raw clone() is not noticed.
+SPATE_EXPORT extern std::uint32_t forks;
 inline std::uint32_t fork_generation() { return forks; }
 
-// pthread_atfork(): called before each fork(), and after it in the parent and in the child.
+inline int process_id() { return ::getpid(); }
+
+// Returns an environment variable; empty if it is unset. Valid until the environment is changed.
+inline std::string_view environment_value(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string_view() : value;
+}
+
+// Returns all variables, up to nullptr. Valid as above.
+inline char* const* environment() { return ::environ; }
+
+// pthread_atfork(): the functions are called before each fork(), and after it in the parent and in
+// the child.
 bool at_fork(void (*prepare)(), void (*parent)(), void (*child)());
 
-// A number for the calling thread that no other living thread has.
+// Returns a number for the calling thread that is unique among living threads.
 inline std::uintptr_t thread_identity() {
   static thread_local char here;
   return reinterpret_cast<std::uintptr_t>(&here);
 }
 
-// A descriptor that becomes readable when the process ends. -ENOSYS before Linux 5.3.
+// Returns a descriptor that becomes readable when the process ends. -ENOSYS before Linux 5.3.
 inline long pidfd_open(int pid) {
   if (const int error = injected(SystemCall::pidfd_open)) return -error;
-  return result_of(::syscall(SYS_pidfd_open, pid, 0));
+  return opened(::syscall(SYS_pidfd_open, pid, 0));
 }
 
-// Looks at one state change of exactly this child, without blocking or reaping: 1 with waitpid()'s
-// status in `status`, 0 if there is none, -ECHILD if there is no such child. take_child_change()
-// reaps it, and no later change.
+// Reads one state change of exactly this child, without blocking or reaping. Returns 1 with
+// waitpid()'s status in `status`, 0 if there is no change, -ECHILD if there is no such child.
+// take_child_change() takes this change, and no later one.
 long see_child_change(int pid, bool trace, int& status);
 void take_child_change(int pid, int status);
 
-// 0 if this is a child of ours that can be waited for, -ECHILD if not. Does not reap.
+// Returns 0 if this is a child of the process that can be waited for, otherwise -ECHILD. Does not
+// reap.
 long check_child(int pid);
 
 }  // namespace spate::sys

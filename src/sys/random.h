@@ -1,4 +1,4 @@
-// Random bytes that nobody can foretell.
+// Unpredictable random bytes.
 #pragma once
 
 #include <sys/random.h>
@@ -11,7 +11,7 @@
 
 namespace spate::sys {
 
-// At most 256 bytes, which the kernel gives whole. 0, or a negated errno.
+// Fills at most 256 bytes, which the kernel never fills partially. Returns 0, or a negated errno.
 inline long random_bytes(std::span<std::byte> bytes) {
   if (const int error = injected(SystemCall::random)) return -error;
   const long count = result_of(::getrandom(bytes.data(), bytes.size(), 0));

@@ -8,8 +8,8 @@ namespace spate::sys {
 
 namespace {
 
-// Known together since Linux 6.1. The kernel completes operations in wait() only, and wakes nobody
-// before there is enough.
+// All available since Linux 6.1. The kernel completes operations in wait() only, and wakes the
+// thread only when enough are complete.
 constexpr unsigned kFlags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
                             IORING_SETUP_SUBMIT_ALL | IORING_SETUP_CLAMP | IORING_SETUP_CQSIZE;
 constexpr unsigned kFeatures = IORING_FEAT_SINGLE_MMAP | IORING_FEAT_NODROP |
@@ -55,7 +55,7 @@ std::error_code Ring::map(const io_uring_params& params) {
   cqes_ = at<io_uring_cqe>(queues_, params.cq_off.cqes);
   completions_mask_ = params.cq_entries - 1;
   tail_ = 0;
-  // Which entry stands where in the queue: each at its own place, for ever.
+  // Each entry stays at its own position in the queue.
   unsigned* const indices = at<unsigned>(queues_, params.sq_off.array);
   for (unsigned i = 0; i < entries_; ++i) indices[i] = i;
   return {};
@@ -73,7 +73,7 @@ std::error_code Ring::prove() {
 
 bool Ring::is_ours() const { return is_open() && fork_generation_ == sys::fork_generation(); }
 
-// The child of a fork has other memory where its parent has the queues, or none.
+// In the child of a fork the addresses are unmapped, or belong to other memory.
 void Ring::close() {
   if (is_ours()) {
     if (sqes_ != nullptr) ::munmap(sqes_, entries_ * sizeof(io_uring_sqe));

@@ -1,9 +1,8 @@
-// Ring: the two queues that are shared with the kernel. Entries that ask for something go in at one
-// end; completions come out at the other.
+// Ring: the submission and completion queues shared with the kernel.
 //
-// A ring is bound to the thread that has opened it: from another one wait() answers -EEXIST. The
-// kernel completes operations only within wait(), so that nothing changes under its caller's feet.
-// It is of no use in the child of a fork, which does not have its memory: to be closed there.
+// A ring is bound to the thread that has opened it: from another one wait() returns -EEXIST. The
+// kernel completes operations only within wait(), so that nothing changes concurrently. In the
+// child of a fork the ring is unusable, because its memory is not inherited, and must be closed.
 #pragma once
 
 #include <atomic>
@@ -23,13 +22,14 @@ class Ring {
   Ring& operator=(const Ring&) = delete;
   ~Ring() { close(); }
 
-  // Opens it, and proves that it works: a sandbox may forbid any of the calls. It has to be closed.
+  // Opens the ring, and tests it: a sandbox may forbid any of the calls. After an error it must be
+  // closed.
   std::error_code open(unsigned entries, unsigned completions);
   void close();
   bool is_open() const { return fd_.is_open(); }
 
-  // The next entry, all zero; nullptr as long as the kernel takes no more. What the entry points to
-  // has to stay until the next wait().
+  // Returns the next entry, all zero; nullptr while the kernel takes no more. Memory that the entry
+  // points to must stay valid until the next wait().
   io_uring_sqe* entry() {
     if (unsubmitted() == entries_ && submit() <= 0) return nullptr;
     io_uring_sqe& entry = sqes_[tail_++ & (entries_ - 1)];
@@ -37,9 +37,9 @@ class Ring {
     return &entry;
   }
 
-  // Hands over the entries that have been filled in, and waits for a completion, `timeout` at most.
-  // 0, or a negated errno: -ETIME, -EINTR, -EEXIST, -EAGAIN and -EBUSY when the kernel is short of
-  // something.
+  // Submits the filled entries, and waits for a completion, at most `timeout`. Returns 0, or a
+  // negated errno: -ETIME, -EINTR, -EEXIST; -EAGAIN and -EBUSY when the kernel is short of
+  // resources.
   long wait(Nanos timeout) {
     const long result = io_uring_wait(fd_.get(), publish(), timeout);
     return result < 0 ? result : 0;
@@ -63,12 +63,12 @@ class Ring {
 
   unsigned unsubmitted() const { return tail_ - load(sq_head_); }
   long submit() { return io_uring_submit(fd_.get(), publish()); }
-  // Shows the kernel the entries that have been filled in; their number.
+  // Makes the filled entries visible to the kernel. Returns their number.
   unsigned publish() {
     store(sq_tail_, tail_);
     return unsubmitted();
   }
-  // Open, and not by the parent of this process.
+  // Returns whether it was opened, and by this process rather than its parent.
   bool is_ours() const;
   std::error_code map(const io_uring_params& params);
   std::error_code prove();
@@ -76,7 +76,7 @@ class Ring {
   Descriptor fd_;
   std::uint32_t fork_generation_ = 0;
   unsigned entries_ = 0;  // A power of two.
-  unsigned tail_ = 0;     // Where the next entry goes; the kernel's copy lags behind.
+  unsigned tail_ = 0;     // The position of the next entry; the kernel's copy is updated later.
   unsigned completions_mask_ = 0;
   unsigned* sq_head_ = nullptr;
   unsigned* sq_tail_ = nullptr;

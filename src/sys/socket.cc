@@ -13,7 +13,7 @@ namespace spate::sys {
 
 namespace {
 
-// An environment variable as a whole number; -1 if it is none.
+// Returns an environment variable as an integer; -1 if it is invalid.
 int environment_number(const char* name) {
   const char* text = ::getenv(name);
   if (text == nullptr) return -1;
@@ -23,7 +23,8 @@ int environment_number(const char* name) {
   return error == std::errc() && stop == end ? number : -1;
 }
 
-// Blocks SIGPIPE, and consumes the one that comes with EPIPE. One that was pending before stays.
+// Blocks SIGPIPE, and consumes the one that comes with EPIPE. A SIGPIPE that was pending before
+// stays.
 class PipeSignalTaken {
  public:
   PipeSignalTaken() {
@@ -38,7 +39,7 @@ class PipeSignalTaken {
   PipeSignalTaken(const PipeSignalTaken&) = delete;
   PipeSignalTaken& operator=(const PipeSignalTaken&) = delete;
 
-  // Returns the result of a call for `size` bytes. The signal may also come with a partial write.
+  // Returns the result of a call for `size` bytes. A partial write may also cause the signal.
   long from(long result, std::size_t size) {
     const timespec at_once{};
     const bool is_whole = result >= 0 && static_cast<std::size_t>(result) == size;
@@ -62,10 +63,13 @@ long remove_socket_file(const char* path) {
 }
 
 int take_inherited() {
-  const bool for_us = environment_number("LISTEN_PID") == ::getpid();
+  const int parent = environment_number(kListenParent);
+  const bool for_us = environment_number("LISTEN_PID") == ::getpid() ||
+                      (parent > 0 && parent == ::getppid());  // 0: the parent is in a container.
   const int count = environment_number("LISTEN_FDS");
   if (!for_us) return 0;
-  for (const char* name : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}) ::unsetenv(name);
+  for (const char* name : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", kListenParent})
+    ::unsetenv(name);
   return count > 0 ? count : 0;
 }
 
@@ -101,9 +105,15 @@ std::size_t descriptors_of(msghdr& message, std::span<int, kMaxDescriptors> desc
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
        header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t size = header->cmsg_len - CMSG_LEN(0);
-    std::memcpy(&descriptors[count], CMSG_DATA(header), size);
-    count += size / sizeof(int);
+    const std::size_t received = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < received; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(fd), sizeof(fd));
+      const long kept = opened(fd);
+      // The kernel also cuts off the descriptors for which there is no room.
+      if (kept < 0) message.msg_flags |= MSG_CTRUNC;
+      if (kept >= 0) descriptors[count++] = static_cast<int>(kept);
+    }
   }
   return count;
 }

@@ -1,4 +1,4 @@
-// Sockets: the system calls of streams, listeners and datagrams.
+// The system calls of streams, listeners and datagrams.
 //
 // Every socket is created non-blocking and close-on-exec. Functions return zero or more, or a
 // negated errno; none raises SIGPIPE.
@@ -21,15 +21,16 @@ namespace spate::sys {
 
 inline long open_socket(int family, int type) {
   if (const int error = injected(SystemCall::socket)) return -error;
-  return result_of(::socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  return opened(::socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 inline long open_pair(int (&fds)[2], int type = SOCK_STREAM) {
   if (const int error = injected(SystemCall::socket)) return -error;
-  return result_of(::socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds));
+  return opened_pair(::socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), fds);
 }
 
-// A span of bytes is what the kernel calls an iovec. Of these it changes none.
+// Converts a span of bytes to an iovec, which has the same layout. The kernel does not change the
+// bytes.
 inline iovec* as_vector(const std::span<const std::byte>* pieces) {
   using Piece = std::span<const std::byte>;
   static_assert(sizeof(Piece) == sizeof(iovec) && alignof(Piece) == alignof(iovec));
@@ -59,11 +60,10 @@ inline long connect(int fd, const void* address, std::size_t size) {
   return result_of(::connect(fd, static_cast<const sockaddr*>(address), socklen_t(size)));
 }
 
-// `size` is that of the room for the peer's address, and then that of the address.
+// `size` is the room for the peer's address, and then the size of the address.
 inline long accept(int fd, void* peer, socklen_t& size) {
   if (const int error = injected(SystemCall::accept)) return -error;
-  return result_of(
-      ::accept4(fd, static_cast<sockaddr*>(peer), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  return opened(::accept4(fd, static_cast<sockaddr*>(peer), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
 }
 
 inline long local_address(int fd, SystemAddress& address) {
@@ -79,11 +79,17 @@ inline long receive(int fd, void* data, std::size_t size) {
   return result_of(::recv(fd, data, shortened(SystemCall::receive, size), 0));
 }
 
-// Whether there is something to be received, not counting the peer's end.
+// Returns whether there is input, not counting the peer's end.
 inline bool has_input(int fd) {
   if (injected(SystemCall::receive) != 0) return false;
   char byte;
   return ::recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+// Returns whether recv() would wait: no byte, no end and no error is queued.
+inline bool is_quiet(int fd) {
+  char byte;
+  return result_of(::recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT)) == -EAGAIN;
 }
 
 inline long receive_message(int fd, msghdr& message, int flags) {
@@ -96,7 +102,7 @@ inline long send(int fd, const void* data, std::size_t size) {
   return result_of(::send(fd, data, shortened(SystemCall::send, size), MSG_NOSIGNAL));
 }
 
-// Without an address: to the connected peer.
+// Sends to `address`, or without one to the connected peer.
 inline long send_to(int fd, const void* data, std::size_t size, const void* address,
                     std::size_t address_size) {
   if (const int error = injected(SystemCall::send)) return -error;
@@ -126,11 +132,11 @@ long get_option(int fd, int level, int name, T& value) {
   return result_of(::getsockopt(fd, level, name, &value, &size));
 }
 
-// writev() to a pipe whose reader may be closed: -EPIPE, and the SIGPIPE is consumed. For the
-// calling thread only; no handler of the program's is called or changed.
+// As writev() for a pipe whose reader may be closed: returns -EPIPE, and consumes the SIGPIPE.
+// Affects the calling thread only; the program's handler is neither called nor changed.
 long write_without_signal(int fd, const iovec* parts, int count);
 
-// sendfile() from `offset` on; the file's own position is unchanged. No SIGPIPE either.
+// As sendfile() from `offset` on; the file's own position is unchanged. No SIGPIPE either.
 long send_file_without_signal(int fd, int file, std::int64_t offset, std::size_t size);
 
 inline bool is_unix_socket(int fd) {
@@ -138,23 +144,36 @@ inline bool is_unix_socket(int fd) {
   return get_option(fd, SOL_SOCKET, SO_DOMAIN, domain) >= 0 && domain == AF_UNIX;
 }
 
-// Room for as many descriptors as the kernel carries with one message (SCM_MAX_FD).
+// Room for as many descriptors as the kernel allows per message (SCM_MAX_FD).
 inline constexpr std::size_t kMaxDescriptors = 253;
 struct DescriptorRoom {
   alignas(cmsghdr) char bytes[CMSG_SPACE(sizeof(int) * kMaxDescriptors)];
 };
-// Attaches `descriptors` to `message`, in memory of `room`.
+// Attaches `descriptors` to `message`, using the memory of `room`.
 void attach_descriptors(msghdr& message, DescriptorRoom& room, std::span<const int> descriptors);
-// Copies the descriptors that came with a message to `descriptors`. Returns their number.
+// Copies the descriptors that came with a message to `descriptors`. Returns their number. Adds
+// MSG_CTRUNC to the flags of the message if one had to be moved (opened()), and could not be.
 std::size_t descriptors_of(msghdr& message, std::span<int, kMaxDescriptors> descriptors);
 
 inline int family_of(const void* address) {
   return static_cast<const sockaddr*>(address)->sa_family;
 }
 
+inline int domain_of(int fd) {
+  int domain = AF_UNSPEC;
+  get_option(fd, SOL_SOCKET, SO_DOMAIN, domain);
+  return domain;
+}
+
 inline bool is_tcp(int fd) {
   int protocol = 0;
   return get_option(fd, SOL_SOCKET, SO_PROTOCOL, protocol) >= 0 && protocol == IPPROTO_TCP;
+}
+
+// Returns false also if the option cannot be read.
+inline bool carries_ipv6_only(int fd) {
+  int on = 0;
+  return get_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, on) >= 0 && on != 0;
 }
 
 // Accepted sockets inherit it.
@@ -163,22 +182,25 @@ inline bool has_no_delay(int fd) {
   return get_option(fd, IPPROTO_TCP, TCP_NODELAY, on) >= 0 && on != 0;
 }
 
-// -ENOTSOCK for anything else, a symbolic link to a socket included, which is not removed.
+// Removes a socket file. Returns -ENOTSOCK for any other file, also for a symbolic link to a
+// socket, which is not removed.
 long remove_socket_file(const char* path);
 
-// The first of the descriptors that a service manager passes (sd_listen_fds(3)).
+// The first descriptor that a service manager passes (sd_listen_fds(3)).
 inline constexpr int kFirstInherited = 3;
-// How many there are for this process. Unsets the variables, so that a child does not take them for
-// its own.
+// Set by spawn() instead of LISTEN_PID, because the number of the new process is not known yet.
+inline constexpr const char* kListenParent = "SPATE_LISTEN_PARENT";
+// Returns how many were passed to this process. Unsets the variables, so that a child does not use
+// them.
 int take_inherited();
 
-// Whether recv() and send() work on it.
+// Returns whether recv() and send() work on it.
 inline bool is_socket(int fd) {
   int type = 0;
   return get_option(fd, SOL_SOCKET, SO_TYPE, type) >= 0;
 }
 
-// Bytes; 0 leaves one as it is.
+// Sets the sizes in bytes; 0 leaves one unchanged.
 inline long set_kernel_buffers(int fd, std::size_t send, std::size_t receive) {
   const auto bounded = [](std::size_t size) { return size < INT_MAX ? int(size) : INT_MAX; };
   long result = 0;
@@ -187,14 +209,14 @@ inline long set_kernel_buffers(int fd, std::size_t send, std::size_t receive) {
   return result;
 }
 
-// SO_ERROR, the error of a connection or an attempt: an errno, or 0. Reading clears it.
+// Returns and clears SO_ERROR, the error of a connection or an attempt: an errno, or 0.
 inline int pending_error(int fd) {
   int error = 0;
   const long result = get_option(fd, SOL_SOCKET, SO_ERROR, error);
   return result < 0 ? static_cast<int>(-result) : error;
 }
 
-// SO_LINGER of zero: closing resets the connection, whatever is queued.
+// Sets SO_LINGER to zero: closing then resets the connection, whatever is queued.
 inline long reset_on_close(int fd) {
   return set_option(fd, SOL_SOCKET, SO_LINGER, linger{.l_onoff = 1, .l_linger = 0});
 }

@@ -3,17 +3,33 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
+#include <vector>
+
+#include "sys/inherited.h"
+
 namespace spate::sys {
 
 namespace {
 
-constexpr int kStandard = 3;
+// Has the child close all descriptors from `first` on. Returns 0 or an errno. musl has no function
+// for that, so there each is named; one that another thread opens meanwhile, without O_CLOEXEC, is
+// inherited. A template, so that the name need not exist.
+template <class FileActions>
+int add_close_from(FileActions* actions, int first) {
+  if constexpr (requires { posix_spawn_file_actions_addclosefrom_np(actions, first); }) {
+    return posix_spawn_file_actions_addclosefrom_np(actions, first);
+  } else {
+    return for_each_inherited(
+        first, [actions](int fd) { return posix_spawn_file_actions_addclose(actions, fd); });
+  }
+}
 
 // The file actions of posix_spawn(), which the child performs before exec. All functions return 0
 // or an errno.
 class Actions {
  public:
-  Actions() { ::posix_spawn_file_actions_init(&actions_); }
+  // The child has the descriptors from 0 to `count` - 1.
+  explicit Actions(int count) : count_(count) { ::posix_spawn_file_actions_init(&actions_); }
   Actions(const Actions&) = delete;
   Actions& operator=(const Actions&) = delete;
   ~Actions() { ::posix_spawn_file_actions_destroy(&actions_); }
@@ -21,26 +37,29 @@ class Actions {
   int change_directory(const char* path) {
     return ::posix_spawn_file_actions_addchdir_np(&actions_, path);
   }
-  // dup2() to the child's `number`. A source that is itself 0, 1 or 2 is first moved above them:
-  // it might be overwritten before it is used.
+  // Adds dup2() to the child's `number`. A source that is itself one of its numbers is first moved
+  // above them, because it might be overwritten before it is used.
   int assign(int number, int source) {
     if (source == SpawnRequest::kNull)
       return ::posix_spawn_file_actions_addopen(&actions_, number, "/dev/null", O_RDWR, 0);
     if (source == SpawnRequest::kInherit) return 0;
-    if (source < kStandard && source != number) {
-      lifted_[number] = Descriptor(result_of(::fcntl(source, F_DUPFD_CLOEXEC, kStandard)));
-      if (!lifted_[number].is_open()) return -lifted_[number].get();
-      source = lifted_[number].get();
+    if (source == SpawnRequest::kClosed)
+      return ::posix_spawn_file_actions_addclose(&actions_, number);
+    if (source < count_ && source != number) {
+      const Descriptor& lifted = lifted_.emplace_back(duplicate(source, count_));
+      if (!lifted.is_open()) return -lifted.get();
+      source = lifted.get();
     }
     return ::posix_spawn_file_actions_adddup2(&actions_, source, number);
   }
-  int close_others() { return ::posix_spawn_file_actions_addclosefrom_np(&actions_, kStandard); }
+  int close_others() { return add_close_from(&actions_, count_); }
 
   const posix_spawn_file_actions_t* get() const { return &actions_; }
 
  private:
   posix_spawn_file_actions_t actions_;
-  Descriptor lifted_[kStandard];
+  const int count_;
+  std::vector<Descriptor> lifted_;
 };
 
 class Attributes {
@@ -72,14 +91,15 @@ class Attributes {
 
 }  // namespace
 
-// The child shares our memory until exec (CLONE_VM), so nothing is copied, and exec's error is
-// known here.
+// The child shares the parent's memory until exec (CLONE_VM), so nothing is copied, and the error
+// of exec is returned here.
 long spawn(const SpawnRequest& request) {
   if (const int error = injected(SystemCall::spawn)) return -error;
-  Actions actions;
+  const int count = static_cast<int>(request.descriptors.size());
+  Actions actions(count);
   int error = request.directory == nullptr ? 0 : actions.change_directory(request.directory);
-  for (int i = 0; i < kStandard && error == 0; ++i)
-    error = actions.assign(i, request.descriptors[i]);
+  for (int i = 0; i < count && error == 0; ++i)
+    error = actions.assign(i, request.descriptors[static_cast<std::size_t>(i)]);
   if (error == 0) error = actions.close_others();
   if (error != 0) return -error;
   const Attributes attributes(request);
@@ -91,6 +111,8 @@ long spawn(const SpawnRequest& request) {
 }
 
 void end_child(int pid) {
+  siginfo_t info{};
+  if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) < 0) return;
   ::kill(pid, SIGKILL);
   while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }

@@ -30,7 +30,7 @@ pthread_key_t end_key;
 bool has_end_key = false;
 pthread_once_t end_key_once = PTHREAD_ONCE_INIT;
 
-// A library that is unloaded must leave no function behind.
+// A library that is unloaded must not leave a function registered.
 [[gnu::destructor]] void delete_end_key() {
   if (std::exchange(has_end_key, false)) ::pthread_key_delete(end_key);
 }
@@ -77,7 +77,8 @@ void Thread::pin(unsigned index) {
   }
 }
 
-// Who waits may be gone once it is zero: the wake-up is then for an address where nobody waits.
+// The waiting thread may destroy the Latch once it is zero: the wake-up then goes to an address at
+// which no thread waits.
 void Latch::count_down() {
   static_assert(sizeof(left_) == sizeof(int) && std::atomic<int>::is_always_lock_free);
   if (left_.fetch_sub(1) == 1) ::syscall(SYS_futex, &left_, FUTEX_WAKE_PRIVATE, INT_MAX);
@@ -95,8 +96,8 @@ bool ThreadEnd::attach() {
   return has_end_key && ::pthread_setspecific(end_key, this) == 0;
 }
 
-// Called after the thread_locals, in one round with the destructors of other keys. The second round
-// comes after all of them.
+// Called after the thread_locals, in one round with the destructors of other keys. Re-registering
+// makes end() run in a second round, after all of them.
 void ThreadEnd::on_end(void* self) {
   auto* ending = static_cast<ThreadEnd*>(self);
   if (!std::exchange(ending->was_asked_, true) && ending->attach()) return;

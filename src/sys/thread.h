@@ -1,4 +1,4 @@
-// The library's threads, and the processors they may run on.
+// The library's threads, and their processors.
 #pragma once
 
 #include <pthread.h>
@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <string_view>
 
+#include "spate/export.h"
 #include "sys/clock.h"
 
 namespace spate::sys {
@@ -19,18 +20,18 @@ class Thread {
   Thread(const Thread&) = delete;
   Thread& operator=(const Thread&) = delete;
 
-  // A negated errno; -EAGAIN when the system gives no more. All signals are blocked in the thread:
-  // they are for the program's own.
-  long start(Body body, void* context);
+  // Starts the thread. Returns 0 or a negated errno; -EAGAIN when the system starts no more. All
+  // signals are blocked in the thread: the program's own threads handle them.
+  SPATE_EXPORT long start(Body body, void* context);
   void join() {
     if (runs_) pthread_join(id_, nullptr);
     runs_ = false;
   }
   bool runs() const { return runs_; }
 
-  // Cut to 15 bytes, which is Linux' limit.
-  void set_name(std::string_view name);
-  // To the `index`-th of the processors that this process may use, modulo their number.
+  // Names the thread, truncated to 15 bytes, the limit of Linux.
+  SPATE_EXPORT void set_name(std::string_view name);
+  // Pins it to the `index`-th of the processors that this process may use, modulo their number.
   void pin(unsigned index);
 
  private:
@@ -38,8 +39,8 @@ class Thread {
   bool runs_ = false;
 };
 
-// Called at the end of a thread, after the destructors of its thread_locals. One per thread and
-// program; not called in the thread that calls exit().
+// A function that is called at the end of a thread, after the destructors of its thread_locals. One
+// per thread and program; not called in the thread that calls exit().
 class ThreadEnd {
  public:
   // False when the system has no more keys: end() is then not called.
@@ -50,23 +51,23 @@ class ThreadEnd {
 
  private:
   static void on_end(void* self);
-  // The thread is about to end.
+  // Called when the thread is about to end.
   virtual void end() = 0;
 
   bool was_asked_ = false;
 };
 
-// As std::latch, of which a program has one copy, the library's or its own: this one's calls are
-// the library's (src/sim/calls/calls.txt).
+// As std::latch, of which a program has one copy, the library's or its own. The calls of this one
+// are always the library's (src/sim/calls/calls.txt).
 class Latch {
  public:
   explicit Latch(int count) : left_(count) {}
   Latch(const Latch&) = delete;
   Latch& operator=(const Latch&) = delete;
 
-  // The last one may be the last use of the Latch.
+  // The last call may be the last use of the Latch.
   void count_down();
-  // Until it has been counted down to zero.
+  // Waits until the count is zero.
   void wait();
 
  private:
@@ -76,13 +77,13 @@ class Latch {
 // Lets another thread run.
 void yield();
 
-// Where there is nothing that could be waited for.
+// Sleeps. For waits without an event.
 inline void sleep(Nanos span) {
   const timespec spec = to_timespec(span);
   ::nanosleep(&spec, nullptr);
 }
 
-// How many processors this process may use; at least 1.
+// Returns how many processors this process may use; at least 1.
 unsigned processors();
 
 }  // namespace spate::sys

@@ -1,4 +1,6 @@
 // The functions of spate_tls.h that make a spate_tls_context.
+#include <cerrno>
+#include <expected>
 #include <memory>
 #include <new>
 #include <string>
@@ -16,7 +18,7 @@ namespace {
 
 std::string text_of(const char* text) { return text == nullptr ? std::string() : text; }
 
-// "h2,http/1.1"
+// Parses "h2,http/1.1".
 std::vector<std::string> names_in(const char* list) {
   std::vector<std::string> names;
   std::string_view rest = list == nullptr ? std::string_view() : list;
@@ -36,11 +38,18 @@ TlsIdentity identity_of(const spate_tls_options& options) {
 }
 
 bool has_identity(const spate_tls_options& options) {
-  return options.chain_file != nullptr || options.chain != nullptr;
+  return options.chain_file != nullptr || options.chain != nullptr || options.key_file != nullptr ||
+         options.key != nullptr;
+}
+
+std::unexpected<TlsFailure> not_of_this_side(const char* field) {
+  return std::unexpected(
+      TlsFailure{{EINVAL, std::system_category()}, std::string(field) + " is the other side's"});
 }
 
 TlsResult<TlsContext> make_server(const spate_tls_options& options) {
   TlsServerOptions server;
+  if (options.without_system_cas != 0) return not_of_this_side("`without_system_cas`");
   if (has_identity(options)) server.identities.push_back(identity_of(options));
   server.alpn = names_in(options.alpn);
   server.client_check = static_cast<TlsClientCheck>(options.client_check);
@@ -52,6 +61,7 @@ TlsResult<TlsContext> make_server(const spate_tls_options& options) {
 
 TlsResult<TlsContext> make_client(const spate_tls_options& options) {
   TlsClientOptions client;
+  if (options.client_check != SPATE_TLS_CLIENT_NONE) return not_of_this_side("`client_check`");
   if (has_identity(options)) client.identity = identity_of(options);
   client.alpn = names_in(options.alpn);
   client.system_cas = options.without_system_cas == 0;

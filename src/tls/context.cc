@@ -1,4 +1,4 @@
-// The functions that make a TlsContext: where a program begins to need OpenSSL.
+// The functions that make a TlsContext. Programs that call them need OpenSSL.
 #include <atomic>
 #include <cerrno>
 #include <memory>
@@ -35,12 +35,19 @@ class Provider final : public TlsProvider {
 
   Side side() const override { return side_; }
   Nanos handshake_timeout() const override { return description()->handshake_timeout; }
+  bool offers(std::string_view protocol) const override {
+    return names(description()->alpn, protocol);
+  }
   std::uint64_t generation() const override { return generation_.load(); }
 
   std::unique_ptr<TlsLoopContext> open_for_loop(TlsFailure& why) override {
     auto context = LoopContext::make(description(), why);
     if (context == nullptr) return nullptr;
     return std::make_unique<SharedLoopContext>(std::move(context));
+  }
+
+  Connecting accept(Stream plain, const TlsContext& context, OnSecured callback) override {
+    return accept_tls(std::move(plain), context, std::move(callback));
   }
 
   TlsResult<void> reload(const TlsServerOptions& options) override {
@@ -62,8 +69,9 @@ class Provider final : public TlsProvider {
 
  private:
   static TlsResult<void> wrong_side() {
-    return std::unexpected(TlsFailure{{EINVAL, std::system_category()},
-                                      "a server's context stays one, and a client's"});
+    return std::unexpected(
+        TlsFailure{{EINVAL, std::system_category()},
+                   "a server context cannot become a client context, nor the reverse"});
   }
 
   std::shared_ptr<const Description> description() const {
@@ -71,7 +79,8 @@ class Provider final : public TlsProvider {
     return description_;
   }
 
-  // Tried before it counts: what a loop would find wrong with it.
+  // Tests the new description before it is used, so that errors are reported here and not by the
+  // loops.
   TlsResult<void> replace(DescriptionMade made) {
     if (!made) return std::unexpected(std::move(made.error()));
     TlsFailure why;
@@ -89,8 +98,8 @@ class Provider final : public TlsProvider {
   std::atomic<std::uint64_t> generation_{1};
 };
 
-// While the process exits, other threads may still be running their loops: OpenSSL must not clean
-// up behind them.
+// While the process exits, other threads may still be running their loops, so OpenSSL must not
+// clean up.
 void begin_openssl() { OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr); }
 
 TlsResult<TlsContext> context_of(DescriptionMade made) {
@@ -112,7 +121,7 @@ TlsResult<TlsContext> TlsContext::client(const TlsClientOptions& options) {
   return context_of(describe(options, PeerCheck::names_and_chain));
 }
 
-TlsResult<TlsContext> TlsContext::client_that_verifies_nobody(const TlsClientOptions& options) {
+TlsResult<TlsContext> TlsContext::client_without_verification(const TlsClientOptions& options) {
   begin_openssl();
   return context_of(describe(options, PeerCheck::nothing));
 }

@@ -30,7 +30,7 @@ TlsResult<std::string> alpn_of(const std::vector<std::string>& protocols) {
   return wire;
 }
 
-// What a server's and a client's options have in common.
+// Reads the options common to server and client.
 template <class Options>
 Made begin(TlsProvider::Side side, const Options& options) {
   auto alpn = alpn_of(options.alpn);
@@ -71,6 +71,15 @@ bool make_store(Description& made) {
 
 }  // namespace
 
+bool names(std::string_view alpn, std::string_view protocol) {
+  while (!alpn.empty()) {
+    const std::size_t size = static_cast<unsigned char>(alpn.front());
+    if (alpn.substr(1, size) == protocol) return true;
+    alpn.remove_prefix(1 + size);
+  }
+  return false;
+}
+
 DescriptionMade describe(const TlsServerOptions& options, std::shared_ptr<TicketKeys> keys) {
   Made made = begin(TlsProvider::Side::server, options);
   if (!made) return std::unexpected(std::move(made.error()));
@@ -94,7 +103,7 @@ DescriptionMade describe(const TlsServerOptions& options, std::shared_ptr<Ticket
   return *made;
 }
 
-// The system's file is read here, not in a handshake.
+// Reads the system's certificates here, not during a handshake.
 DescriptionMade describe(const TlsClientOptions& options, PeerCheck check) {
   Made made = begin(TlsProvider::Side::client, options);
   if (!made) return std::unexpected(std::move(made.error()));

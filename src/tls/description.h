@@ -1,5 +1,6 @@
-// What a context was made of, read and checked: immutable, and shared by all loops. Each loop makes
-// its own SSL_CTX of it, since those that share one wait for each other's counters and locks.
+// Description: the options of a context, read and checked. Immutable, and shared by all loops. Each
+// loop makes its own SSL_CTX of it, because loops that share one wait for each other's counters and
+// locks.
 #pragma once
 
 #include <memory>
@@ -13,28 +14,32 @@
 
 namespace spate {
 
-// Whether a client looks at who answers.
+// Whether a client verifies the server.
 enum class PeerCheck : std::uint8_t { names_and_chain, nothing };
 
 struct Description {
   TlsProvider::Side side;
-  std::vector<TlsIdentity> identities;  // Text. A client has one at most.
-  std::string alpn;                     // As the handshake has it: each behind its length.
+  std::vector<TlsIdentity> identities;  // As text. A client has at most one.
+  std::string alpn;                     // In the format of the handshake: each preceded by its
+                                        // length.
   TlsVersion min_version;
   Nanos handshake_timeout;
-  OwnStore trusted;          // nullptr: nobody.
-  std::string trusted_text;  // Of a server.
+  OwnStore trusted;          // nullptr: none.
+  std::string trusted_text;  // For servers.
 
-  // A server's.
+  // ---- for servers
   TlsClientCheck client_check = TlsClientCheck::none;
   unsigned tickets = 0;
   Nanos ticket_lifetime{0};
   std::shared_ptr<TicketKeys> ticket_keys;
 
-  // A client's.
+  // ---- for clients
   PeerCheck peer_check = PeerCheck::names_and_chain;
   std::size_t max_sessions = 0;
 };
+
+// Returns whether `alpn`, in the format of the handshake, has `protocol`.
+bool names(std::string_view alpn, std::string_view protocol);
 
 using DescriptionMade = TlsResult<std::shared_ptr<const Description>>;
 DescriptionMade describe(const TlsServerOptions& options, std::shared_ptr<TicketKeys> keys);

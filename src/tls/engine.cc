@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tls/failure.h"
+#include "tls/ticket_terms.h"
 
 namespace spate {
 
@@ -48,13 +49,13 @@ BIO_METHOD* make_wire_method() {
   return method;
 }
 
-// To clear what is empty costs as much as the bytes of a small record.
+// Clearing an empty queue costs as much as the bytes of a small record.
 void clear_errors() {
   if (ERR_peek_error() != 0) ERR_clear_error();
 }
 
-// For the length of one call to OpenSSL. What the one before has left would be taken for the reason
-// of a failure that has none, as those for want of memory have.
+// On the stack during one call of OpenSSL. Clears the error queue first: a failure without an
+// error, such as lack of memory, would otherwise be attributed to an earlier one.
 class Calling {
  public:
   Calling(BIO* bio, TlsWire& wire) : bio_(bio) {
@@ -73,8 +74,8 @@ class Calling {
   BIO* bio_;
 };
 
-// What SSL_set_tlsext_host_name() is, in our own casts.
-bool tell_host(SSL* ssl, std::string& name) {
+// SSL_set_tlsext_host_name() without its C casts.
+bool set_host_name(SSL* ssl, std::string& name) {
   return SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name.data()) == 1;
 }
 
@@ -89,7 +90,7 @@ OwnBio make_wire_bio() {
   return bio;
 }
 
-// ---- its beginning
+// ---- begin
 
 bool Engine::open(TlsFailure& why) {
   ERR_clear_error();
@@ -107,19 +108,25 @@ bool Engine::open(TlsFailure& why) {
   SSL_set_connect_state(ssl_.get());
   if (!expect_host()) {
     ERR_clear_error();
-    why = {{EINVAL, std::system_category()}, "no name of a host: \"" + host_ + "\""};
+    why = {{EINVAL, std::system_category()}, "not a host name: \"" + host_ + "\""};
     return false;
   }
-  if (const OwnSession session = context_->sessions().take(host_))
-    SSL_set_session(ssl_.get(), session.get());
+  const KeptSession kept = context_->sessions().take(host_, wall_now());
+  if (kept.session != nullptr) SSL_set_session(ssl_.get(), kept.session.get());
+  resumed_until_ = kept.valid_until;
   return true;
+}
+
+std::int64_t Engine::end_of_trust() const {
+  if (!is_checking()) return INT64_MAX;
+  return SSL_session_reused(ssl_.get()) == 1 ? resumed_until_ : end_of_chain(ssl_.get());
 }
 
 bool Engine::is_checking() const {
   return context_->description().peer_check == PeerCheck::names_and_chain;
 }
 
-// A name is told to the server; an address is not.
+// A name is sent to the server (SNI); an address is not.
 bool Engine::expect_host() {
   if (host_.empty()) return !is_checking();
   if (host_.find('\0') != std::string::npos) return false;
@@ -128,7 +135,7 @@ bool Engine::expect_host() {
       expected, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
   if (X509_VERIFY_PARAM_set1_ip_asc(expected, host_.c_str()) == 1) return true;
   std::string name = host_.ends_with('.') ? host_.substr(0, host_.size() - 1) : host_;
-  return !name.empty() && tell_host(ssl_.get(), name) &&
+  return !name.empty() && set_host_name(ssl_.get(), name) &&
          X509_VERIFY_PARAM_set1_host(expected, name.data(), name.size()) == 1;
 }
 
@@ -178,7 +185,7 @@ void Engine::say_goodbye(TlsWire& wire) {
   SSL_shutdown(ssl_.get());
 }
 
-// ---- what is known of it
+// ---- information
 
 TlsInfo Engine::info() const {
   const SSL* ssl = ssl_.get();

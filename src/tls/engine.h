@@ -1,6 +1,7 @@
-// Engine: one connection's SSL, and what its failed handshake is told with.
+// Engine: the SSL object of one connection, and the description of a failed handshake.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,7 +17,7 @@ class Engine final : public TlsEngine {
   Engine(std::shared_ptr<LoopContext> context, std::string_view host)
       : context_(std::move(context)), host_(host) {}
 
-  // The second half of construction, which can fail. A client's has a host.
+  // The second half of construction, which can fail. A client's engine has a host.
   bool open(TlsFailure& why);
 
   Progress shake_hands(TlsWire& wire, TlsFailure& why) override;
@@ -27,11 +28,13 @@ class Engine final : public TlsEngine {
   void rest() override { SSL_free_buffers(ssl_.get()); }
   TlsInfo info() const override;
 
-  // ---- for the callbacks of LoopContext
+  // ---- called by the callbacks of LoopContext
 
   static Engine& of(const SSL* ssl) { return *static_cast<Engine*>(SSL_get_app_data(ssl)); }
   LoopContext& context() const { return *context_; }
   const std::string& host() const { return host_; }
+  // Returns until when a client may resume this session. A resumed session has no verified chain.
+  std::int64_t end_of_trust() const;
   void note_refusal(std::string words) { refusal_ = std::move(words); }
 
  private:
@@ -39,13 +42,14 @@ class Engine final : public TlsEngine {
   bool is_checking() const;
   long result_of_failure(const TlsWire& wire, int outcome);
 
-  std::shared_ptr<LoopContext> context_;  // Goes last.
-  const std::string host_;                // Of a client: whom it wants to talk to.
-  std::string refusal_;                   // What is wrong with the peer's certificate.
+  std::shared_ptr<LoopContext> context_;    // Destroyed last.
+  const std::string host_;                  // For clients: the expected server.
+  std::string refusal_;                     // Why the peer's certificate was rejected.
+  std::int64_t resumed_until_ = INT64_MAX;  // When the session that a client offers ends.
   OwnSsl ssl_;
 };
 
-// Reads from and writes to the TlsWire that is its data.
+// Makes a BIO that reads from and writes to the TlsWire that is its data.
 OwnBio make_wire_bio();
 
 }  // namespace spate

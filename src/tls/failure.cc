@@ -38,7 +38,7 @@ std::string joined(const std::vector<std::string>& names) {
   return all.empty() ? "no name at all" : all;
 }
 
-// What we had asked for.
+// Returns the name or address that was expected.
 std::string expected_name(X509_STORE_CTX* check) {
   X509_VERIFY_PARAM* expected = X509_STORE_CTX_get0_param(check);
   if (const char* host = X509_VERIFY_PARAM_get0_host(expected, 0)) return host;
@@ -53,7 +53,7 @@ bool is_about_certificates(int alert) {
          alert == SSL_AD_UNKNOWN_CA || alert == SSL_AD_CERTIFICATE_REQUIRED;
 }
 
-// The alert that the peer has sent, or -1.
+// Returns the alert that the peer has sent, or -1.
 int alert_of(int reason) {
   const int alert = reason - SSL_AD_REASON_OFFSET;
   return alert >= 0 && alert < 256 ? alert : -1;
@@ -131,7 +131,7 @@ std::string words_of(X509_STORE_CTX* check) {
       return "the root of the chain is not trusted: " + subject;
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
-      return "whoever has issued the certificate is not trusted, or missing in the chain: " +
+      return "the issuer of the certificate is not trusted, or missing in the chain: " +
              text_of(X509_get_issuer_name(certificate));
     case X509_V_ERR_INVALID_PURPOSE:
       return "the certificate is not for this purpose: " + subject;

@@ -1,4 +1,4 @@
-// What OpenSSL says of an error, as an error code and in words.
+// Converts OpenSSL's errors to an error code with a description.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 
 namespace spate {
 
-// Of the oldest error in this thread's queue, which is empty afterwards. `otherwise` is for what is
-// neither a system's error nor want of memory, nor about certificates.
+// Describes the oldest error in this thread's queue, and clears the queue. `otherwise` is the code
+// for errors other than system errors, lack of memory, and certificate errors.
 TlsFailure take_failure(Error otherwise);
 
-// Of the certificate that a check is at.
+// Describes the error of the certificate that is being checked.
 std::string words_of(X509_STORE_CTX* check);
 
-// A name in one line: "CN = a.example, O = Example".
+// Formats a name in one line: "CN = a.example, O = Example".
 std::string text_of(const X509_NAME* name);
-// For whom a certificate is: DNS names and IP addresses.
+// Returns the names of a certificate: DNS names and IP addresses.
 std::vector<std::string> names_of(const X509* certificate);
 
 }  // namespace spate

@@ -29,14 +29,14 @@ OwnBio reader_of(const std::string& text) {
       BIO_new_mem_buf(text.data(), static_cast<int>(std::min<std::size_t>(text.size(), INT_MAX))));
 }
 
-// A key behind a passphrase is not asked for on the terminal.
+// An encrypted key is refused: OpenSSL would ask for its passphrase on the terminal.
 int no_passphrase(char*, int, int, void*) { return -1; }
 
 OwnCertificate next_certificate(BIO* bio) {
   return OwnCertificate(PEM_read_bio_X509(bio, nullptr, &no_passphrase, nullptr));
 }
 
-// After the last one: whether that was the end of the text, or something was wrong with it.
+// Returns whether the text ended after the last certificate, rather than being invalid.
 bool is_at_end() {
   const unsigned long error = ERR_peek_last_error();
   return ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
@@ -102,7 +102,7 @@ TlsResult<void> trust(X509_STORE& store, const std::string& text) {
   int count = 0;
   if (bio == nullptr) return failed("trusted certificates");
   while (OwnCertificate next = next_certificate(bio.get())) {
-    // Memory that has run out while it was read has left it without its key, and is no error.
+    // If memory ran out while it was parsed, it has no key, and OpenSSL reports no error.
     if (X509_get0_pubkey(next.get()) == nullptr) next.reset(X509_dup(next.get()));
     if (next == nullptr || X509_STORE_add_cert(&store, next.get()) != 1)
       return failed("trusted certificates");

@@ -1,4 +1,4 @@
-// Certificates and keys, read from PEM.
+// Reads certificates and keys from PEM.
 #pragma once
 
 #include <string>
@@ -8,23 +8,23 @@
 
 namespace spate {
 
-// A certificate, its key, and what comes between it and a root.
+// A certificate, its key, and the certificates between it and a root.
 struct Identity {
   OwnCertificate certificate;
   OwnKey key;
   OwnChain chain;
 };
 
-// The same with the files read: `chain` and `key` are what counts from then on.
+// Reads the files into `chain` and `key`, which are used from then on.
 TlsResult<TlsIdentity> read_files(const TlsIdentity& identity);
-// Of what read_files() has returned.
+// Parses the result of read_files().
 TlsResult<Identity> load(const TlsIdentity& identity);
 
-// The text of a file.
+// Returns the contents of a file.
 TlsResult<std::string> read_text(const std::string& path);
-// Certificates in a text, each added to those that are trusted. At least one.
+// Adds the certificates in a text to the trusted ones. At least one.
 TlsResult<void> trust(X509_STORE& store, const std::string& text);
-// Their names, for a server to say whom it trusts. nullptr when memory runs out.
+// Returns their names, which a server sends as its accepted issuers. nullptr when memory runs out.
 STACK_OF(X509_NAME) * issuers_in(const std::string& text);
 
 }  // namespace spate

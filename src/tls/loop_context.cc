@@ -13,25 +13,27 @@
 
 #include "tls/engine.h"
 #include "tls/failure.h"
+#include "tls/ticket_terms.h"
 
 namespace spate {
 
 namespace {
 
-// More than this between a certificate and its root is nobody's real chain.
+// Real chains are shorter.
 constexpr int kMaxDepth = 8;
 
-// Keys and digests of 112 bits at least (RSA of 2048, no SHA-1), whatever the system's settings.
+// Keys and digests of at least 112 bits (RSA of 2048, no SHA-1), independent of the system's
+// settings.
 constexpr int kSecurityLevel = 2;
 
-// With forward secrecy and authenticated; those of TLS 1.3 all are.
+// With forward secrecy and authentication, which all of TLS 1.3 have.
 constexpr char kCiphers[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
 const unsigned char* unsigned_of(const void* bytes) {
   return static_cast<const unsigned char*>(bytes);
 }
 
-// Its words are kept for the failure of the handshake: afterwards the certificate is gone.
+// Keeps the description for the failure of the handshake: the certificate is freed before that.
 int on_verified(int is_good, X509_STORE_CTX* check) {
   if (is_good == 1) return 1;
   const auto* ssl = static_cast<const SSL*>(
@@ -60,7 +62,8 @@ int on_alpn(SSL* ssl, const unsigned char** chosen, unsigned char* size,
 int on_session(SSL* ssl, SSL_SESSION* session) {
   const Engine& engine = Engine::of(ssl);
   if (engine.host().empty()) return 0;
-  engine.context().sessions().keep(engine.host(), OwnSession(session));
+  engine.context().sessions().keep(
+      engine.host(), {.session = OwnSession(session), .valid_until = engine.end_of_trust()});
   return 1;
 }
 
@@ -84,8 +87,8 @@ int encrypt_ticket(const Description& server, unsigned char* name, unsigned char
   return set_keys(*key, iv, cipher, mac, 1) ? 1 : -1;
 }
 
-// One of an older key is good, and replaced by a new one; those of TLS 1.3 always are, as they are
-// to be shown once.
+// A ticket of an older key is accepted, and replaced by a new one. Tickets of TLS 1.3 are always
+// replaced, because each should be used only once.
 int on_ticket(SSL* ssl, unsigned char* name, unsigned char* iv, EVP_CIPHER_CTX* cipher,
               EVP_MAC_CTX* mac, int encrypts) {
   const Description& server = Engine::of(ssl).context().description();
@@ -118,7 +121,7 @@ bool show(SSL* ssl, const Identity& identity) {
                               identity.chain.get(), 1) == 1;
 }
 
-// A session may be resumed where the same clients would be let in.
+// Sessions may be resumed only in contexts that accept the same clients.
 bool set_session_id(SSL_CTX* context, const Description& server) {
   const std::string what =
       std::to_string(static_cast<int>(server.client_check)) + server.trusted_text;
@@ -176,7 +179,8 @@ bool LoopContext::configure_server() {
   SSL_CTX_set_timeout(context, whole_seconds(server.ticket_lifetime));
   if (server.tickets == 0) SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
   return set_session_id(context, server) && SSL_CTX_set_num_tickets(context, server.tickets) == 1 &&
-         SSL_CTX_set_tlsext_ticket_key_evp_cb(context, &on_ticket) == 1;
+         SSL_CTX_set_tlsext_ticket_key_evp_cb(context, &on_ticket) == 1 &&
+         keep_ticket_terms(context);
 }
 
 bool LoopContext::configure_client() {
@@ -210,7 +214,7 @@ bool LoopContext::load_identities(TlsFailure& why) {
   return false;
 }
 
-// Several may be for it, with keys of different kinds.
+// There may be several certificates for the name, with keys of different types.
 void LoopContext::choose_identity(SSL* ssl, const char* name) const {
   bool is_cleared = false;
   for (const Identity& identity : identities_) {

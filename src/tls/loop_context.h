@@ -1,5 +1,5 @@
-// LoopContext: one loop's SSL_CTX, what its callbacks need, and the one BIO of all its connections:
-// it has the TlsWire of whichever is being called.
+// LoopContext: the SSL_CTX of one loop, the state of its callbacks, and the single BIO of all its
+// connections, which refers to the TlsWire of the connection being called.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace spate {
 
-// Lives as long as one of its engines.
+// Exists while one of its engines does.
 class LoopContext : public std::enable_shared_from_this<LoopContext> {
  public:
   static std::shared_ptr<LoopContext> make(std::shared_ptr<const Description> description,
@@ -29,7 +29,7 @@ class LoopContext : public std::enable_shared_from_this<LoopContext> {
   SSL_CTX* context() const { return context_.get(); }
   BIO* bio() const { return bio_.get(); }
 
-  // Shows the certificate that is for `name`; the first, if none is.
+  // Selects the certificate for `name`; the first one, if none matches.
   void choose_identity(SSL* ssl, const char* name) const;
 
  private:

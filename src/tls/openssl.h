@@ -1,4 +1,4 @@
-// OpenSSL's objects, each with its owner.
+// Owning pointers to OpenSSL's objects.
 #pragma once
 
 #include <openssl/bio.h>

@@ -4,7 +4,7 @@
 
 namespace spate {
 
-void SessionStore::keep(std::string_view host, OwnSession session) {
+void SessionStore::keep(std::string_view host, KeptSession kept) {
   if (most_ == 0) return;
   auto place = places_.find(host);
   if (place == places_.end()) {
@@ -12,34 +12,36 @@ void SessionStore::keep(std::string_view host, OwnSession session) {
     place = places_.emplace(entries_.front().host, entries_.begin()).first;
   }
   entries_.splice(entries_.begin(), entries_, place->second);
-  std::list<OwnSession>& sessions = place->second->sessions;
-  sessions.push_back(std::move(session));
+  std::list<KeptSession>& sessions = place->second->sessions;
+  sessions.push_back(std::move(kept));
   if (sessions.size() > kPerHost) sessions.pop_front();
   if (entries_.size() <= most_) return;
   places_.erase(entries_.back().host);
   entries_.pop_back();
 }
 
-OwnSession SessionStore::take(std::string_view host) {
+KeptSession SessionStore::take(std::string_view host, std::int64_t now) {
   const auto place = places_.find(host);
-  if (place == places_.end()) return nullptr;
-  std::list<OwnSession>& sessions = place->second->sessions;
-  OwnSession session;
+  if (place == places_.end()) return {};
+  std::list<KeptSession>& sessions = place->second->sessions;
+  sessions.remove_if([now](const KeptSession& each) { return each.valid_until <= now; });
+  KeptSession kept;
   if (!sessions.empty()) {
-    session = std::move(sessions.back());
+    kept = std::move(sessions.back());
     sessions.pop_back();
   }
-  if (session != nullptr && SSL_SESSION_get_protocol_version(session.get()) < TLS1_3_VERSION &&
-      SSL_SESSION_up_ref(session.get()) == 1) {
-    sessions.emplace_back(session.get());
+  SSL_SESSION* session = kept.session.get();
+  if (session != nullptr && SSL_SESSION_get_protocol_version(session) < TLS1_3_VERSION &&
+      SSL_SESSION_up_ref(session) == 1) {
+    sessions.push_back({.session = OwnSession(session), .valid_until = kept.valid_until});
   }
   if (sessions.empty()) {
     const auto entry = place->second;
     places_.erase(place);
     entries_.erase(entry);
   }
-  if (session != nullptr && SSL_SESSION_is_resumable(session.get()) != 1) session.reset();
-  return session;
+  if (session != nullptr && SSL_SESSION_is_resumable(session) != 1) return {};
+  return kept;
 }
 
 }  // namespace spate

@@ -1,5 +1,5 @@
-// TicketKeys: the keys with which a server encrypts sessions, for its clients to keep. All loops
-// share them, so that a session may be resumed on another one. Any thread.
+// TicketKeys: the keys with which a server encrypts session tickets. All loops share them, so that
+// a session may be resumed on another loop. Any thread.
 #pragma once
 
 #include <array>
@@ -22,16 +22,17 @@ class TicketKeys {
   TicketKeys(const TicketKeys&) = delete;
   TicketKeys& operator=(const TicketKeys&) = delete;
 
-  // The key for new tickets; a new one, if it is older than `lifetime`. None without randomness.
+  // Returns the key for new tickets; makes a new one if it is older than `lifetime`. nullopt
+  // without random bytes.
   std::optional<TlsTicketKey> current(Nanos lifetime);
   struct Found {
     TlsTicketKey key;
     bool is_current;
   };
-  // The one that a ticket names.
+  // Returns the key that a ticket names.
   std::optional<Found> find(std::span<const std::byte, 16> name);
 
-  // False without randomness: the old ones stay.
+  // False without random bytes: the old keys stay.
   bool rotate();
   // As TlsContext::set_ticket_keys().
   bool set(std::span<const TlsTicketKey> keys);
@@ -40,10 +41,10 @@ class TicketKeys {
   bool rotate_locked();
 
   std::mutex mutex_;
-  std::array<TlsTicketKey, kMost> keys_{};  // The newest first.
+  std::array<TlsTicketKey, kMost> keys_{};  // Newest first.
   std::size_t count_ = 0;
   Nanos made_at_{0};
-  bool are_given_ = false;  // From outside: they do not age.
+  bool are_given_ = false;  // Set by the program: they do not age.
 };
 
 }  // namespace spate

@@ -1,4 +1,4 @@
-// spate_loop_poll(): due events in batches, for programs that call by themselves.
+// spate_loop_poll(): due events in batches, for programs that call their callbacks themselves.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ class BatchTest : public ::testing::Test {
   Flag c_{loop_};
 };
 
-TEST_F(BatchTest, HoldsWhatIsDueInItsOrder) {
+TEST_F(BatchTest, DueEventsKeepTheirOrder) {
   b_.feed();
   a_.feed(SPATE_TIMER);
   ASSERT_EQ(batch_.poll(), 2);
@@ -35,7 +35,7 @@ TEST_F(BatchTest, HoldsWhatIsDueInItsOrder) {
   EXPECT_EQ(batch_.poll(), 0);
 }
 
-TEST_F(BatchTest, HoldsHigherPrioritiesFirst) {
+TEST_F(BatchTest, EventsAreOrderedByPriority) {
   a_.feed();
   spate_set_priority(b_.watcher(), 2);
   b_.feed();
@@ -43,7 +43,7 @@ TEST_F(BatchTest, HoldsHigherPrioritiesFirst) {
   EXPECT_EQ(batch_[0].watcher, b_.watcher());
 }
 
-TEST_F(BatchTest, LeavesOutWhatIsStoppedMeanwhile) {
+TEST_F(BatchTest, EventsOfStoppedWatchersAreSkipped) {
   a_.feed();
   b_.feed();
   ASSERT_EQ(batch_.poll(), 2);
@@ -54,7 +54,7 @@ TEST_F(BatchTest, LeavesOutWhatIsStoppedMeanwhile) {
   EXPECT_EQ(batch_.poll(), 0);
 }
 
-TEST_F(BatchTest, DoesNotTouchAWatcherThatWasStoppedAndFreed) {
+TEST_F(BatchTest, StoppedAndFreedWatcherIsNotAccessed) {
   auto gone = std::make_unique<Flag>(loop_);
   gone->feed();
   ASSERT_EQ(batch_.poll(), 1);
@@ -62,7 +62,7 @@ TEST_F(BatchTest, DoesNotTouchAWatcherThatWasStoppedAndFreed) {
   EXPECT_EQ(batch_.claim(0), nullptr);
 }
 
-TEST_F(BatchTest, AnEventIsClaimedOnce) {
+TEST_F(BatchTest, EventIsClaimedOnce) {
   a_.feed();
   ASSERT_EQ(batch_.poll(), 1);
   EXPECT_NE(spate_is_pending(a_.watcher()), 0);
@@ -71,7 +71,7 @@ TEST_F(BatchTest, AnEventIsClaimedOnce) {
   EXPECT_EQ(batch_.claim(0), nullptr);
 }
 
-TEST_F(BatchTest, WhatIsFedToOneInTheBatchIsAddedThere) {
+TEST_F(BatchTest, FedEventsAreMergedIntoTheBatch) {
   a_.feed();
   ASSERT_EQ(batch_.poll(), 1);
   a_.feed(SPATE_ASYNC);
@@ -80,14 +80,14 @@ TEST_F(BatchTest, WhatIsFedToOneInTheBatchIsAddedThere) {
   EXPECT_EQ(batch_.poll(), 0);
 }
 
-TEST_F(BatchTest, ClearPendingTakesOneOutOfTheBatch) {
+TEST_F(BatchTest, ClearPendingRemovesEventFromBatch) {
   a_.feed();
   ASSERT_EQ(batch_.poll(), 1);
   EXPECT_EQ(spate_clear_pending(a_.watcher()), SPATE_CUSTOM);
   EXPECT_EQ(batch_.claim(0), nullptr);
 }
 
-TEST_F(BatchTest, IsGivenBackToTheNextPoll) {
+TEST_F(BatchTest, UnclaimedEventsReturnToTheNextPoll) {
   a_.feed();
   b_.feed();
   c_.feed();
@@ -101,7 +101,7 @@ TEST_F(BatchTest, IsGivenBackToTheNextPoll) {
   EXPECT_EQ(inner.claim(1), c_.watcher());
 }
 
-TEST_F(BatchTest, IsGivenBackToARun) {
+TEST_F(BatchTest, UnclaimedEventsReturnToARun) {
   int calls = 0;
   spate_timer_fn* const count = [](spate_loop*, spate_timer* timer, std::uint32_t) {
     ++*static_cast<int*>(timer->watcher.data);
@@ -114,7 +114,7 @@ TEST_F(BatchTest, IsGivenBackToARun) {
   EXPECT_EQ(batch_.claim(0), nullptr);
 }
 
-// As an interpreter does when the code it calls dies.
+// Leaves as an interpreter does when called code throws.
 [[gnu::noinline]] void leave_early(const CLoop& loop, std::jmp_buf& back) {
   spate_event due[4];
   if (spate_loop_poll(loop.get(), due, 4, 0) != 2) return;
@@ -123,7 +123,7 @@ TEST_F(BatchTest, IsGivenBackToARun) {
   std::longjmp(back, 1);
 }
 
-TEST_F(BatchTest, CanBeLeftByALongJump) {
+TEST_F(BatchTest, BatchCanBeLeftByLongjmp) {
   a_.feed();
   b_.feed();
   std::jmp_buf back;
@@ -135,7 +135,7 @@ TEST_F(BatchTest, CanBeLeftByALongJump) {
   EXPECT_EQ(batch_.claim(0), b_.watcher());
 }
 
-TEST_F(BatchTest, IsNoLongerThanItsArray) {
+TEST_F(BatchTest, BatchIsLimitedToItsArray) {
   a_.feed();
   b_.feed();
   c_.feed();
@@ -149,9 +149,11 @@ TEST_F(BatchTest, IsNoLongerThanItsArray) {
   EXPECT_EQ(spate_loop_iteration(loop_.get()), turns);
 }
 
-TEST_F(BatchTest, WantsAnArray) { EXPECT_EQ(spate_loop_poll(loop_.get(), nullptr, 0, 0), -EINVAL); }
+TEST_F(BatchTest, ArrayIsRequired) {
+  EXPECT_EQ(spate_loop_poll(loop_.get(), nullptr, 0, 0), -EINVAL);
+}
 
-TEST_F(BatchTest, AOneShotTimerIsInactiveInIt) {
+TEST_F(BatchTest, BatchedOneShotTimerIsInactive) {
   EXPECT_EQ(spate_timer_restart(a_.timer(), kMillisecond), 0);
   ASSERT_EQ(batch_.poll(-1), 1);
   EXPECT_EQ(batch_[0].events, SPATE_TIMER);
@@ -160,7 +162,7 @@ TEST_F(BatchTest, AOneShotTimerIsInactiveInIt) {
   EXPECT_EQ(spate_loop_has_work(loop_.get()), 0);
 }
 
-TEST_F(BatchTest, RestartingATimerTakesItsExpiryOutOfTheBatch) {
+TEST_F(BatchTest, RestartingTimerRemovesItsExpiryFromBatch) {
   EXPECT_EQ(spate_timer_restart(a_.timer(), 0), 0);
   ASSERT_EQ(batch_.poll(-1), 1);
   EXPECT_EQ(spate_timer_restart(a_.timer(), kMillisecond), 0);
@@ -169,7 +171,7 @@ TEST_F(BatchTest, RestartingATimerTakesItsExpiryOutOfTheBatch) {
   EXPECT_EQ(batch_.claim(0), a_.watcher());
 }
 
-TEST_F(BatchTest, PollWaitsForNoLongerThanAsked) {
+TEST_F(BatchTest, PollWaitsNoLongerThanRequested) {
   EXPECT_EQ(spate_timer_restart(a_.timer(), 3'600'000 * kMillisecond), 0);
   const std::int64_t before = spate_loop_now(loop_.get());
   EXPECT_EQ(batch_.poll(2 * kMillisecond), 0);
@@ -179,7 +181,7 @@ TEST_F(BatchTest, PollWaitsForNoLongerThanAsked) {
 
 TEST_F(BatchTest, PollReturnsAtOnceIfNothingIsLeft) { EXPECT_EQ(batch_.poll(-1), 0); }
 
-TEST_F(BatchTest, AnIoIsThereInEachPollWhileItIsReady) {
+TEST_F(BatchTest, ReadyIoIsReturnedByEachPoll) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   spate_io io;
@@ -199,7 +201,7 @@ TEST_F(BatchTest, AnIoIsThereInEachPollWhileItIsReady) {
   ::close(ends[1]);
 }
 
-TEST_F(BatchTest, PrepareHooksComeBeforeTheWaitAndCheckHooksAfterIt) {
+TEST_F(BatchTest, PrepareHooksPrecedeWaitAndCheckHooksFollowIt) {
   spate_hook prepare;
   spate_hook check;
   spate_hook_init(&prepare, loop_.get(), SPATE_HOOK_PREPARE, nullptr, nullptr);
@@ -209,7 +211,7 @@ TEST_F(BatchTest, PrepareHooksComeBeforeTheWaitAndCheckHooksAfterIt) {
   for (int i = 0; i < 2; ++i) {
     ASSERT_EQ(batch_.poll(-1), 1);
     EXPECT_EQ(batch_.claim(0), &prepare.watcher);
-    // What it starts is waited for.
+    // A timer that the prepare hook starts counts for the wait.
     EXPECT_EQ(spate_timer_restart(a_.timer(), kMillisecond), 0);
     ASSERT_EQ(batch_.poll(-1), 2);
     EXPECT_EQ(batch_.claim(0), a_.watcher());
@@ -219,7 +221,7 @@ TEST_F(BatchTest, PrepareHooksComeBeforeTheWaitAndCheckHooksAfterIt) {
   spate_hook_stop(&check);
 }
 
-TEST_F(BatchTest, AnIdleHookKeepsPollFromSleeping) {
+TEST_F(BatchTest, IdleHookKeepsPollFromSleeping) {
   spate_hook idle;
   spate_hook_init(&idle, loop_.get(), SPATE_HOOK_IDLE, nullptr, nullptr);
   EXPECT_EQ(spate_hook_start(&idle), 0);
@@ -231,7 +233,7 @@ TEST_F(BatchTest, AnIdleHookKeepsPollFromSleeping) {
   spate_hook_stop(&idle);
 }
 
-TEST_F(BatchTest, PostsAndWatchersOfCxxAreCalledByPoll) {
+TEST_F(BatchTest, PollRunsPostsAndCxxWatchers) {
   int posted = 0;
   EXPECT_EQ(spate_post(loop_.get(), [](void* data) { ++*static_cast<int*>(data); }, &posted), 0);
   int ticks = 0;
@@ -244,7 +246,7 @@ TEST_F(BatchTest, PostsAndWatchersOfCxxAreCalledByPoll) {
   EXPECT_EQ(batch_.claim(0), a_.watcher());
 }
 
-TEST_F(BatchTest, PollReturnsWhenItHasOnlyCalledSomething) {
+TEST_F(BatchTest, PollReturnsWhenItOnlyRanCallbacks) {
   int posted = 0;
   EXPECT_EQ(spate_timer_restart(b_.timer(), 3'600'000 * kMillisecond), 0);
   EXPECT_EQ(spate_post(loop_.get(), [](void* data) { ++*static_cast<int*>(data); }, &posted), 0);
@@ -259,8 +261,8 @@ TEST_F(BatchTest, PollReturnsWhenItHasOnlyCalledSomething) {
   EXPECT_EQ(spate_loop_iteration(loop_.get()), turns);
 }
 
-// What is called by a poll may take a batch of its own; the outer one has the rest.
-TEST_F(BatchTest, MayBeTakenInsideAPoll) {
+// A callback inside a poll may take a batch itself; the outer poll has the rest.
+TEST_F(BatchTest, BatchMayBeTakenInsideAPoll) {
   static int seen;
   seen = 0;
   a_.feed();
@@ -277,7 +279,7 @@ TEST_F(BatchTest, MayBeTakenInsideAPoll) {
   EXPECT_EQ(batch_.claim(0), b_.watcher());
 }
 
-TEST_F(BatchTest, WithoutMemoryNothingOfItIsLost) {
+TEST_F(BatchTest, NoEventIsLostWhenMemoryRunsOut) {
   a_.feed();
   ASSERT_EQ(batch_.poll(), 1);
   {
@@ -292,7 +294,7 @@ TEST_F(BatchTest, WithoutMemoryNothingOfItIsLost) {
   EXPECT_EQ(batch_.claim(0), a_.watcher());
 }
 
-TEST_F(BatchTest, CountsAsWorkUntilItIsClaimed) {
+TEST_F(BatchTest, EventCountsAsWorkUntilItIsClaimed) {
   spate_set_keepalive(a_.watcher(), 0);
   EXPECT_EQ(spate_timer_restart(a_.timer(), 0), 0);
   EXPECT_EQ(spate_timer_restart(b_.timer(), 3'600'000 * kMillisecond), 0);
@@ -306,7 +308,7 @@ TEST_F(BatchTest, CountsAsWorkUntilItIsClaimed) {
   EXPECT_EQ(spate_loop_pending_count(loop_.get()), 0u);
 }
 
-TEST_F(BatchTest, TheChildOfAForkHasToSayThatItIsOne) {
+TEST_F(BatchTest, ForkedChildMustCallAfterFork) {
   a_.feed();
   const int pid = ::fork();
   if (pid == 0) {
@@ -317,6 +319,24 @@ TEST_F(BatchTest, TheChildOfAForkHasToSayThatItIsOne) {
   int status = -1;
   EXPECT_EQ(::waitpid(pid, &status, 0), pid);
   EXPECT_EQ(status, 0);
+}
+
+TEST_F(BatchTest, ChildRunsForkHooksOnce) {
+  spate_hook hook;
+  spate_hook_init(&hook, loop_.get(), SPATE_HOOK_FORK, nullptr, nullptr);
+  EXPECT_EQ(spate_hook_start(&hook), 0);
+  EXPECT_EQ(batch_.poll(), 0);
+  const int pid = ::fork();
+  if (pid == 0) {
+    const bool came = spate_loop_after_fork(loop_.get()) == 0 && batch_.poll() == 1 &&
+                      batch_[0].events == SPATE_FORK && batch_.claim(0) == &hook.watcher;
+    ::_exit(came && batch_.poll() == 0 && batch_.poll() == 0 ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(batch_.poll(), 0);
+  spate_hook_stop(&hook);
 }
 
 TEST_F(BatchTest, EndsWithTheLoop) {

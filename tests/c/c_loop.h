@@ -28,7 +28,7 @@ class CLoop {
   spate_loop* loop_ = nullptr;
 };
 
-// Of any kind: a timer, as it needs least.
+// A watcher to feed: a timer, which needs the least set-up.
 class Flag {
  public:
   explicit Flag(const CLoop& loop, spate_timer_fn* callback = nullptr, void* data = nullptr) {
@@ -58,7 +58,7 @@ class Batch {
   }
   spate_event& operator[](int i) { return due_[static_cast<std::size_t>(i)]; }
   spate_watcher* claim(int i) { return spate_event_claim(loop_.get(), &(*this)[i]); }
-  // The next that is still there, or nullptr.
+  // Returns the next that was not deleted, or nullptr.
   spate_watcher* claim_next() {
     while (next_ < count_) {
       if (spate_watcher* const watcher = claim(next_++)) return watcher;

@@ -1,4 +1,4 @@
-// Part of a shared object that carries its own copy of the library: counts ten turns of a timer.
+// A part of a shared object that carries its own copy of the library: counts ten turns of a timer.
 #include <spate.h>
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -26,7 +26,7 @@ int extension_count(void) {
   return count;
 }
 
-// Where its own spate_loop_run() is.
+// Returns the address of this copy's spate_loop_run().
 const void* extension_copy(void) {
   union {
     int (*function)(spate_loop*, spate_run_mode);

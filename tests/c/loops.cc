@@ -1,4 +1,4 @@
-// spate_loop: its options, its errors, and what other threads may do.
+// spate_loop: its options, its errors, and the calls allowed on other threads.
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -28,7 +28,7 @@ class CLoopTest : public ::testing::Test {
   spate_loop_options options_;
 };
 
-TEST_F(CLoopTest, OptionsOfAnOlderAndANewerProgramAreTaken) {
+TEST_F(CLoopTest, OptionsOfOlderAndNewerProgramsAreAccepted) {
   EXPECT_EQ(create_with(options_), 0);
   struct Newer {
     spate_loop_options known;
@@ -54,7 +54,7 @@ TEST_F(CLoopTest, WrongOptionsAreErrors) {
   EXPECT_EQ(create_with(options_), -EINVAL);
 }
 
-TEST_F(CLoopTest, TheBackendIsTheOneThatWasAskedFor) {
+TEST_F(CLoopTest, BackendIsTheRequestedOne) {
   options_.backend = "poll";
   options_.data = this;
   const CLoop loop{&options_};
@@ -63,7 +63,7 @@ TEST_F(CLoopTest, TheBackendIsTheOneThatWasAskedFor) {
   EXPECT_EQ(spate_loop_poll_fd(loop.get()), SPATE_E_NOT_POLLABLE);
 }
 
-TEST_F(CLoopTest, CannotBeMadeWithoutMemory) {
+TEST_F(CLoopTest, CreationFailsWithoutMemory) {
   for (std::uint64_t nth = 1;; ++nth) {
     FaultPlan plan;
     plan.fail_nth(SystemCall::allocate, nth, ENOMEM);
@@ -74,7 +74,7 @@ TEST_F(CLoopTest, CannotBeMadeWithoutMemory) {
   }
 }
 
-TEST_F(CLoopTest, TheHooksOfTheWaitAreCalledAroundIt) {
+TEST_F(CLoopTest, WaitHooksAreCalledAroundTheWait) {
   static std::string log;
   log.clear();
   options_.before_wait = [](spate_loop* loop, void* data) {
@@ -96,7 +96,7 @@ TEST_F(CLoopTest, TheHooksOfTheWaitAreCalledAroundIt) {
   EXPECT_EQ(log, "()t()");
 }
 
-TEST_F(CLoopTest, IsTheCurrentOneInItsCallbacks) {
+TEST_F(CLoopTest, LoopIsCurrentInItsCallbacks) {
   static spate_loop* current;
   const CLoop loop;
   EXPECT_EQ(spate_loop_current(), nullptr);
@@ -106,14 +106,14 @@ TEST_F(CLoopTest, IsTheCurrentOneInItsCallbacks) {
   EXPECT_EQ(spate_loop_current(), nullptr);
 }
 
-TEST_F(CLoopTest, IsTheLoopOfCxxAndBack) {
+TEST_F(CLoopTest, LoopConvertsToCxxAndBack) {
   const auto cxx = make_loop();
   spate_loop* const loop = to_c(*cxx);
   EXPECT_EQ(&from_c(*loop), cxx.get());
   EXPECT_EQ(to_c(*cxx), loop);
 }
 
-TEST_F(CLoopTest, StopsItsInnermostRunOrAll) {
+TEST_F(CLoopTest, StopEndsTheInnermostRunOrAllRuns) {
   static int depth;
   const CLoop loop;
   spate_loop_ref(loop.get());
@@ -159,7 +159,7 @@ TEST_F(CLoopTest, OtherThreadsPostWakeAndSend) {
   EXPECT_EQ(std::count(order.begin(), order.end(), 'a'), 1);
 }
 
-TEST_F(CLoopTest, CallsLaterWhatItWasToldTo) {
+TEST_F(CLoopTest, AfterCallsTheFunctionOnce) {
   const CLoop loop;
   int calls = 0;
   const auto count = [](void* data) { ++*static_cast<int*>(data); };
@@ -169,7 +169,7 @@ TEST_F(CLoopTest, CallsLaterWhatItWasToldTo) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST_F(CLoopTest, TimeStandsStillWhileItIsSuspended) {
+TEST_F(CLoopTest, TimeIsFrozenWhileSuspended) {
   const CLoop loop;
   spate_loop_suspend(loop.get());
   spate_loop_update_now(loop.get());
@@ -181,7 +181,7 @@ TEST_F(CLoopTest, TimeStandsStillWhileItIsSuspended) {
   EXPECT_GT(spate_loop_wall_now(loop.get()), 1'600'000'000LL * 1'000'000'000);
 }
 
-TEST_F(CLoopTest, MayBeEmbeddedInAnotherOne) {
+TEST_F(CLoopTest, LoopMayBeEmbeddedInAnotherLoop) {
   options_.backend = "epoll";
   const CLoop loop{&options_};
   EXPECT_GE(spate_loop_poll_fd(loop.get()), 0);
@@ -195,9 +195,28 @@ TEST_F(CLoopTest, MayBeEmbeddedInAnotherOne) {
   EXPECT_EQ(spate_loop_reserve(loop.get(), 100, 100), 0);
 }
 
+TEST_F(CLoopTest, ActiveWatchersAreListed) {
+  const CLoop loop{&options_};
+  Flag timer{loop};
+  EXPECT_EQ(spate_timer_restart(timer.timer(), 5 * kMillisecond), 0);
+  spate_loop_ref(loop.get());
+  std::vector<std::string> all;
+  const auto visit = [](void* data, const spate_active* entry) {
+    static_cast<std::vector<std::string>*>(data)->push_back(
+        std::string(entry->kind) + entry->label + " " + std::to_string(entry->count) + " " +
+        std::to_string(entry->fd) + (entry->due > 0 ? " due" : ""));
+  };
+  Flag weak{loop};
+  spate_set_keepalive(weak.watcher(), 0);
+  EXPECT_EQ(spate_timer_restart(weak.timer(), 5 * kMillisecond), 0);
+  spate_loop_for_each_active(loop.get(), visit, &all);
+  EXPECT_EQ(all, (std::vector<std::string>{"timer 1 -1 due", "reference 1 -1"}));
+  spate_loop_unref(loop.get());
+}
+
 // ---- errors
 
-TEST_F(CLoopTest, EveryErrorHasItsText) {
+TEST_F(CLoopTest, EveryErrorHasAText) {
   char text[100];
   EXPECT_STREQ(spate_strerror(-ENOENT, text, sizeof(text)), std::strerror(ENOENT));
   for (int error = 1; error <= static_cast<int>(Error::truncated); ++error) {
@@ -211,7 +230,7 @@ TEST_F(CLoopTest, EveryErrorHasItsText) {
   }
 }
 
-TEST_F(CLoopTest, ATextThatDoesNotFitIsCut) {
+TEST_F(CLoopTest, LongErrorTextIsTruncated) {
   char text[8] = "1234567";
   EXPECT_STREQ(spate_strerror(-ENOENT, text, 3), "No");
   EXPECT_EQ(text[3], '4');

@@ -1,4 +1,4 @@
-// spate_net.h: streams, listeners, datagrams and names, as C has them.
+// spate_net.h: streams, listeners, datagrams and names in C.
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -7,17 +7,24 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/fault.h"
+#include "c/loop.h"
+#include "spate/net/listener.h"
+#include "spate/net/resolver.h"
 #include "spate_net.h"
+#include "support/listening_sockets.h"
 #include "tests/c/c_loop.h"
+#include "tests/support/name_server.h"
 
 namespace spate::testing {
 namespace {
 
 using namespace std::literals;
 
-// What came of a stream. Its table's functions find it as the stream's data.
+// The events of a stream, recorded. The stream's data points to it, for the functions of its table.
 struct Heard {
   std::string bytes;
   std::string log;
@@ -75,7 +82,7 @@ class CNetTest : public ::testing::Test {
 
 // ---- addresses
 
-TEST_F(CNetTest, AnAddressIsReadWrittenAndConverted) {
+TEST_F(CNetTest, AddressIsParsedFormattedAndConverted) {
   const spate_address parsed = address("[2001:db8::1]:80");
   char text[128];
   EXPECT_STREQ(spate_address_text(&parsed, text, sizeof(text)), "[2001:db8::1]:80");
@@ -90,7 +97,7 @@ TEST_F(CNetTest, AnAddressIsReadWrittenAndConverted) {
   EXPECT_STREQ(spate_address_text(&back, text, 5), "[::]");
 }
 
-TEST_F(CNetTest, AnAddressThatMakesNoSenseIsAnError) {
+TEST_F(CNetTest, InvalidAddressIsAnError) {
   spate_address parsed;
   EXPECT_EQ(spate_address_parse(&parsed, "nowhere"), -EINVAL);
   EXPECT_EQ(spate_address_parse(&parsed, "1.2.3.4:70000"), -ERANGE);
@@ -99,7 +106,7 @@ TEST_F(CNetTest, AnAddressThatMakesNoSenseIsAnError) {
 
 // ---- streams
 
-TEST_F(CNetTest, BytesArriveAndTheEndDoes) {
+TEST_F(CNetTest, BytesAndEofArrive) {
   pair();
   EXPECT_EQ(write(near_, "hello"), 0);
   spate_stream_end(near_);
@@ -111,7 +118,7 @@ TEST_F(CNetTest, BytesArriveAndTheEndDoes) {
   EXPECT_EQ(spate_stream_is_open(far_), 0);
 }
 
-TEST_F(CNetTest, WhatIsNotUsedComesAgain) {
+TEST_F(CNetTest, UnusedBytesAreDeliveredAgain) {
   pair();
   far_heard_.on_data = [&](spate_stream*, std::size_t size) { return size < 10 ? 0 : size; };
   EXPECT_EQ(write(near_, "hello"), 0);
@@ -123,7 +130,7 @@ TEST_F(CNetTest, WhatIsNotUsedComesAgain) {
   EXPECT_EQ(far_heard_.bytes, "hellohelloworld");
 }
 
-TEST_F(CNetTest, WithoutCallbacksInputIsDiscarded) {
+TEST_F(CNetTest, InputIsDiscardedWithoutCallbacks) {
   const spate_stream_callbacks none = {sizeof(none), nullptr, nullptr, nullptr, nullptr, nullptr};
   ASSERT_EQ(spate_stream_pair(&near_, &far_, loop_.get()), 0);
   EXPECT_EQ(spate_stream_start(near_, &none, nullptr), 0);
@@ -133,7 +140,7 @@ TEST_F(CNetTest, WithoutCallbacksInputIsDiscarded) {
   run();
 }
 
-TEST_F(CNetTest, DestroyingAStreamInItsCallbackIsTheLastOfIt) {
+TEST_F(CNetTest, DestroyedStreamReceivesNoFurtherCallbacks) {
   pair();
   far_heard_.on_data = [&](spate_stream* stream, std::size_t size) {
     spate_stream_destroy(stream);
@@ -146,7 +153,7 @@ TEST_F(CNetTest, DestroyingAStreamInItsCallbackIsTheLastOfIt) {
   EXPECT_EQ(near_heard_.log, "end closed ");
 }
 
-TEST_F(CNetTest, AFullQueueIsSaid) {
+TEST_F(CNetTest, FullQueueIsReported) {
   pair();
   spate_queue_limits limits = {4096, 8192, 16'384, 1000};
   EXPECT_EQ(spate_stream_set_limits(near_, &limits), 0);
@@ -158,7 +165,7 @@ TEST_F(CNetTest, AFullQueueIsSaid) {
   EXPECT_EQ(error, SPATE_E_QUEUE_FULL);
 }
 
-TEST_F(CNetTest, ADrainedQueueIsSaid) {
+TEST_F(CNetTest, DrainedQueueIsReported) {
   pair();
   spate_stream_pause(far_);
   while (spate_stream_is_full(near_) == 0) ASSERT_EQ(write(near_, std::string(65'536, 'x')), 0);
@@ -169,7 +176,7 @@ TEST_F(CNetTest, ADrainedQueueIsSaid) {
   EXPECT_EQ(near_heard_.log, "drained end closed ");
 }
 
-TEST_F(CNetTest, DeadlinesEndIt) {
+TEST_F(CNetTest, DeadlineClosesTheStream) {
   pair();
   EXPECT_EQ(spate_stream_set_deadline(near_, kMillisecond), 0);
   EXPECT_EQ(spate_stream_set_idle_timeout(far_, 0), 0);
@@ -180,7 +187,7 @@ TEST_F(CNetTest, DeadlinesEndIt) {
   EXPECT_EQ(spate_stream_set_deadline(near_, 1), 0);
 }
 
-TEST_F(CNetTest, ADescriptorIsAdoptedAndReleased) {
+TEST_F(CNetTest, DescriptorIsAdoptedAndReleased) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   ASSERT_EQ(spate_stream_adopt(&near_, loop_.get(), ends[0]), 0);
@@ -210,7 +217,55 @@ TEST_F(CNetTest, TablesOfAnotherVersionAreRefused) {
   EXPECT_EQ(spate_stream_start(near_, &newer.known, &near_heard_), 0);
 }
 
-TEST_F(CNetTest, MayOutliveTheirLoop) {
+TEST_F(CNetTest, NullIsRefused) {
+  spate_address none;
+  EXPECT_EQ(spate_address_parse(&none, nullptr), -EINVAL);
+  EXPECT_EQ(spate_address_parse_listen(&none, nullptr), -EINVAL);
+  EXPECT_EQ(spate_address_from_system(&none, nullptr, 16), -EINVAL);
+  spate_stream* stream = nullptr;
+  EXPECT_EQ(spate_stream_connect(&stream, loop_.get(), nullptr, 80, &kNotes, nullptr, nullptr),
+            -EINVAL);
+  EXPECT_EQ(spate_stream_connect_to(&stream, loop_.get(), nullptr, &kNotes, nullptr, nullptr),
+            -EINVAL);
+  EXPECT_EQ(stream, nullptr);
+  ASSERT_EQ(spate_stream_pair(&near_, &far_, loop_.get()), 0);
+  EXPECT_EQ(spate_stream_set_limits(near_, nullptr), -EINVAL);
+  spate_listener* listener = nullptr;
+  const auto ignore = [](spate_listener*, spate_stream* accepted, const spate_address*) {
+    spate_stream_destroy(accepted);
+  };
+  EXPECT_EQ(spate_listen(&listener, loop_.get(), nullptr, ignore, nullptr, nullptr), -EINVAL);
+  spate_datagram* datagram = nullptr;
+  EXPECT_EQ(spate_datagram_create(&datagram, loop_.get(), nullptr, 0), -EINVAL);
+  spate_resolving* resolving = nullptr;
+  const auto resolved = [](spate_resolving*, int, const spate_address*, std::size_t) {};
+  EXPECT_EQ(spate_resolve(&resolving, loop_.get(), nullptr, 1, 0, resolved, nullptr), -EINVAL);
+  EXPECT_EQ(spate_resolve(&resolving, loop_.get(), "localhost", 1, 0, nullptr, nullptr), -EINVAL);
+  EXPECT_EQ(resolving, nullptr);
+  spate_stat stat;
+  spate_stat_init(&stat, loop_.get(), nullptr, 0);
+  EXPECT_EQ(spate_stat_start(&stat), -EINVAL);
+}
+
+TEST_F(CNetTest, StreamReportsEofWhenStartedAfterIt) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  ASSERT_EQ(spate_stream_adopt(&near_, loop_.get(), ends[0]), 0);
+  ::close(ends[1]);
+  EXPECT_EQ(write(near_, "x"), 0);
+  run();
+  EXPECT_EQ(spate_stream_is_open(near_), 0);
+  EXPECT_EQ(spate_stream_start(near_, &kNotes, &near_heard_), 0);
+  EXPECT_EQ(near_heard_.log, "");
+  run();
+  EXPECT_EQ(near_heard_.log, "closed ");
+  EXPECT_EQ(near_heard_.error, -EPIPE);
+  EXPECT_EQ(spate_stream_start(near_, &kNotes, &near_heard_), 0);
+  run();
+  EXPECT_EQ(near_heard_.log, "closed ");
+}
+
+TEST_F(CNetTest, StreamsMayOutliveTheirLoop) {
   spate_loop* loop = nullptr;
   ASSERT_EQ(spate_loop_create(&loop, nullptr), 0);
   ASSERT_EQ(spate_stream_pair(&near_, &far_, loop), 0);
@@ -221,7 +276,7 @@ TEST_F(CNetTest, MayOutliveTheirLoop) {
   EXPECT_EQ(spate_stream_start(far_, &kNotes, &far_heard_), 0);
 }
 
-TEST_F(CNetTest, StreamsAreCalledInsideAPoll) {
+TEST_F(CNetTest, StreamCallbacksRunInsidePoll) {
   pair();
   EXPECT_EQ(write(near_, "hello"), 0);
   spate_stream_end(near_);
@@ -247,7 +302,7 @@ void accept_one(spate_listener* listener, spate_stream* stream, const spate_addr
   spate_listener_close(listener);
 }
 
-TEST_F(CNetTest, AListenerAcceptsWhatConnects) {
+TEST_F(CNetTest, ListenerAcceptsConnections) {
   const spate_address any = address("127.0.0.1:0");
   Accepted accepted{&far_, &far_heard_};
   spate_listener* listener = nullptr;
@@ -269,7 +324,125 @@ TEST_F(CNetTest, AListenerAcceptsWhatConnects) {
   spate_listener_destroy(listener);
 }
 
-TEST_F(CNetTest, ADestroyedListenerAcceptsNoMore) {
+// Keeps accepted streams open.
+struct AllAccepted {
+  ~AllAccepted() {
+    for (spate_stream* each : streams) spate_stream_destroy(each);
+  }
+  std::vector<spate_stream*> streams;
+};
+
+TEST_F(CNetTest, EachListenOptionIsHonoured) {
+  const spate_address any = address("[::]:0");
+  spate_listen_options options{};
+  auto& [size, backlog, accepts_per_turn, max_connections, reuse_port, v6_only] = options;
+  size = sizeof(options);
+  backlog = 7;
+  accepts_per_turn = 2;
+  max_connections = 3;
+  reuse_port = v6_only = 1;
+  AllAccepted accepted;
+  spate_listener* listener = nullptr;
+  const auto keep = [](spate_listener* its, spate_stream* stream, const spate_address*) {
+    static_cast<AllAccepted*>(spate_listener_data(its))->streams.push_back(stream);
+  };
+  ASSERT_EQ(spate_listen(&listener, loop_.get(), &any, keep, &accepted, &options), 0);
+  spate_address bound;
+  spate_listener_address(listener, &bound);
+  const std::uint16_t port = spate_address_port(&bound);
+  const std::vector<int> sockets = listening_at(port);
+  ASSERT_EQ(sockets.size(), 1u);
+  EXPECT_EQ(socket_option<tcp_info>(sockets[0], IPPROTO_TCP, TCP_INFO).tcpi_sacked, 7u);
+  EXPECT_EQ(socket_option<int>(sockets[0], SOL_SOCKET, SO_REUSEPORT), 1);
+  EXPECT_EQ(socket_option<int>(sockets[0], IPPROTO_IPV6, IPV6_V6ONLY), 1);
+  sockaddr_in6 there{};
+  there.sin6_family = AF_INET6;
+  there.sin6_addr = in6addr_loopback;
+  there.sin6_port = htons(port);
+  std::vector<sys::Descriptor> clients;
+  for (int i = 0; i < 5; ++i) {
+    const int fd = clients.emplace_back(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0)).get();
+    ASSERT_EQ(::connect(fd, reinterpret_cast<sockaddr*>(&there), sizeof(there)), 0);
+  }
+  EXPECT_EQ(waiting_at(port), 5u);
+  spate_loop_run(loop_.get(), SPATE_RUN_NO_WAIT);
+  EXPECT_EQ(waiting_at(port), 3u);
+  for (int i = 0; i < 10; ++i) spate_loop_run(loop_.get(), SPATE_RUN_NO_WAIT);
+  EXPECT_EQ(waiting_at(port), 2u);
+  spate_listener_destroy(listener);
+}
+
+TEST_F(CNetTest, ConnectTimeoutIsHonoured) {
+  const FullListener full(Address::loopback_ipv6(0));
+  const spate_address silent = address(full.address().to_string().c_str());
+  const spate_address local = address("[::1]:0");
+  spate_connect_options options{};
+  auto& [size, timeout, wanted, attempt_delay] = options;
+  size = sizeof(options);
+  timeout = 20 * kMillisecond;
+  wanted = &local;
+  ASSERT_EQ(spate_stream_connect_to(&near_, loop_.get(), &silent, &kNotes, &near_heard_, &options),
+            0);
+  run();
+  EXPECT_EQ(near_heard_.error, SPATE_E_CONNECT_TIMEOUT);
+}
+
+TEST_F(CNetTest, LocalAddressIsHonoured) {
+  const spate_address any = address("127.0.0.1:0"), local = address("127.0.0.2:0");
+  const spate_connect_options options{sizeof(options), 0, &local, 0};
+  for (const bool is_by_name : {false, true}) {
+    Accepted accepted{&far_, &far_heard_};
+    spate_listener* listener = nullptr;
+    ASSERT_EQ(spate_listen(&listener, loop_.get(), &any, accept_one, &accepted, nullptr), 0);
+    spate_address bound, from;
+    spate_listener_address(listener, &bound);
+    const int code =
+        is_by_name
+            ? spate_stream_connect(&near_, loop_.get(), "127.0.0.1", spate_address_port(&bound),
+                                   &kNotes, &near_heard_, &options)
+            : spate_stream_connect_to(&near_, loop_.get(), &bound, &kNotes, &near_heard_, &options);
+    ASSERT_EQ(code, 0);
+    while (far_ == nullptr) spate_loop_run(loop_.get(), SPATE_RUN_ONCE);
+    spate_stream_peer_address(far_, &from);
+    char text[128];
+    EXPECT_TRUE(
+        std::string(spate_address_text(&from, text, sizeof(text))).starts_with("127.0.0.2:"));
+    spate_stream_destroy(std::exchange(near_, nullptr));
+    spate_stream_destroy(std::exchange(far_, nullptr));
+    spate_listener_destroy(listener);
+  }
+}
+
+// The first address of the name neither accepts nor refuses, and the second one accepts. The stream
+// with the longest delay begins first. If its option were ignored, it would connect first, too.
+TEST_F(CNetTest, AttemptDelayIsHonoured) {
+  Loop& loop = loop_.get()->loop();
+  NameServer names(loop);
+  names.names["both.test"] = {.ipv6 = {"::1"}, .ipv4 = {"127.0.0.1"}};
+  ASSERT_FALSE(configure_resolver(
+      loop, {.servers = {names.address()}, .resolv_conf = "/dev/null", .hosts = "/dev/null"}));
+  const FullListener silent(Address::loopback_ipv6(0));
+  const std::uint16_t port = silent.address().port();
+  const auto listener =
+      Listener::create(loop, Address::loopback_ipv4(port), [](Stream, const Address&) {});
+  ASSERT_TRUE(listener) << listener.error().message();
+  constexpr std::int64_t kHour = 3'600'000 * kMillisecond;
+  const auto begin = [&](spate_stream*& stream, Heard& heard, std::int64_t attempt_delay) {
+    const spate_connect_options options{sizeof(options), 0, nullptr, attempt_delay};
+    return spate_stream_connect(&stream, loop_.get(), "both.test", port, &kNotes, &heard, &options);
+  };
+  ASSERT_EQ(begin(near_, near_heard_, kHour), 0);
+  for (const std::int64_t attempt_delay : {10 * kMillisecond, std::int64_t{0}}) {
+    far_heard_ = {};
+    ASSERT_EQ(begin(far_, far_heard_, attempt_delay), 0);
+    while (far_heard_.log.empty()) spate_loop_run(loop_.get(), SPATE_RUN_ONCE);
+    EXPECT_EQ(far_heard_.log, "connected ") << attempt_delay;
+    spate_stream_destroy(std::exchange(far_, nullptr));
+  }
+  EXPECT_EQ(near_heard_.log, "") << "after the default delay of the last one";
+}
+
+TEST_F(CNetTest, DestroyedListenerAcceptsNoMore) {
   const spate_address any = address("127.0.0.1:0");
   spate_listen_options options = {sizeof(options), 16, 1, 5, 1, 1};
   spate_listener* listener = nullptr;
@@ -286,7 +459,7 @@ TEST_F(CNetTest, ADestroyedListenerAcceptsNoMore) {
   EXPECT_EQ(near_heard_.error, -ECONNREFUSED);
 }
 
-TEST_F(CNetTest, WhatCannotBeListenedOnIsAnError) {
+TEST_F(CNetTest, ListenFailureIsReported) {
   spate_listener* listener = nullptr;
   const spate_address nowhere = address("unix:/nonexistent/directory/socket");
   EXPECT_EQ(spate_listen(&listener, loop_.get(), &nowhere, accept_one, nullptr, nullptr), -ENOENT);
@@ -326,7 +499,11 @@ class CDatagramTest : public CNetTest {
  protected:
   CDatagramTest() {
     const spate_address any = address("127.0.0.1:0");
-    EXPECT_EQ(spate_datagram_create(&socket_, loop_.get(), &any, 8), 0);
+    spate_datagram_options options{};
+    options.size = sizeof(options);
+    options.packet_size = 8;
+    options.local_address = options.ecn = 1;
+    EXPECT_EQ(spate_datagram_open(&socket_, loop_.get(), &any, &options), 0);
     EXPECT_EQ(spate_datagram_create(&sender_, loop_.get(), &any, 0), 0);
     EXPECT_EQ(spate_datagram_start(socket_, &kPackets, &packets_), 0);
     spate_datagram_local_address(socket_, &address_);
@@ -353,7 +530,74 @@ TEST_F(CDatagramTest, PacketsArrive) {
   spate_datagram_destroy(socket_);
 }
 
-TEST_F(CDatagramTest, ADestroyedOneIsNotCalledForTheRestOfItsPackets) {
+TEST_F(CDatagramTest, PacketsOfABatchHaveTheirOwnSourceEcnAndSegments) {
+  struct Seen {
+    std::string text;
+    static void note(spate_datagram* datagram, const spate_packet* packet) {
+      char peer[64];
+      char local[64];
+      auto& text = static_cast<Seen*>(spate_datagram_data(datagram))->text;
+      text.append(static_cast<const char*>(packet->bytes), packet->size);
+      const std::string from = spate_address_text(packet->peer, peer, sizeof(peer));
+      const std::string to = spate_address_text(spate_packet_local(packet), local, sizeof(local));
+      text += " " + from.substr(0, from.find(':')) + ">" + to.substr(0, to.find(':')) + " ecn " +
+              std::to_string(spate_packet_ecn(packet)) + "\n";
+    }
+  };
+  constexpr spate_datagram_callbacks kSeen{sizeof(kSeen), &Seen::note, nullptr, nullptr};
+  Seen seen;
+  ASSERT_EQ(spate_datagram_start(socket_, &kSeen, &seen), 0);
+  EXPECT_EQ(spate_datagram_set_ecn(sender_, 2), 0);
+  const spate_address local = address("127.0.0.2:0");
+  const spate_outgoing packets[] = {{"aabbc", 5, &address_, &local, 0, 0, 2},
+                                    {"d", 1, &address_, nullptr, 1, 3, 0}};
+  std::size_t sent = 0;
+  EXPECT_EQ(spate_datagram_send_packets(sender_, packets, 2, &sent), 0);
+  EXPECT_EQ(sent, 2u);
+  EXPECT_EQ(spate_loop_run(loop_.get(), SPATE_RUN_ONCE), 0);
+  EXPECT_EQ(seen.text,
+            "aa 127.0.0.2>127.0.0.1 ecn 2\nbb 127.0.0.2>127.0.0.1 ecn 2\n"
+            "c 127.0.0.2>127.0.0.1 ecn 2\nd 127.0.0.1>127.0.0.1 ecn 3\n");
+  spate_datagram_destroy(socket_);
+}
+
+TEST_F(CDatagramTest, BatchEndsAtFirstInvalidPacket) {
+  const spate_outgoing good{"x", 1, &address_, nullptr, 0, 0, 0};
+  spate_outgoing bad = good;
+  std::size_t sent = 0;
+  for (const std::size_t before : {0, 1, 64, 70}) {
+    std::vector<spate_outgoing> packets(before, good);
+    bad.segment = 65536;
+    packets.push_back(bad);
+    EXPECT_EQ(spate_datagram_send_packets(sender_, packets.data(), packets.size(), &sent), -EINVAL);
+    EXPECT_EQ(sent, before);
+  }
+  bad = good;
+  bad.has_ecn = 1;
+  for (const int ecn : {-1, 4, 256, INT_MAX, INT_MIN}) {
+    bad.ecn = ecn;
+    EXPECT_EQ(spate_datagram_send_packets(sender_, &bad, 1, nullptr), -EINVAL);
+    EXPECT_EQ(spate_datagram_set_ecn(sender_, ecn), -EINVAL);
+  }
+  EXPECT_EQ(spate_datagram_send_packets(sender_, nullptr, 1, nullptr), -EINVAL);
+  EXPECT_EQ(spate_datagram_send_packets(sender_, nullptr, 0, &sent), 0);
+  EXPECT_EQ(sent, 0u);
+  spate_datagram_destroy(socket_);
+}
+
+TEST_F(CDatagramTest, ReportsPathMtuAndDroppedPackets) {
+  std::size_t mtu = 0;
+  std::uint32_t dropped = 1;
+  EXPECT_EQ(spate_datagram_path_mtu(sender_, &mtu), -ENOTCONN);
+  EXPECT_EQ(spate_datagram_connect(sender_, &address_), 0);
+  EXPECT_EQ(spate_datagram_path_mtu(sender_, &mtu), 0);
+  EXPECT_GE(mtu, 1280u);
+  EXPECT_EQ(spate_datagram_dropped(socket_, &dropped), 0);
+  EXPECT_EQ(dropped, 0u);
+  spate_datagram_destroy(socket_);
+}
+
+TEST_F(CDatagramTest, DestroyedSocketReceivesNoFurtherPackets) {
   send("one");
   send("two");
   packets_.destroys = true;
@@ -361,7 +605,7 @@ TEST_F(CDatagramTest, ADestroyedOneIsNotCalledForTheRestOfItsPackets) {
   EXPECT_EQ(packets_.log, "one ");
 }
 
-TEST_F(CDatagramTest, ErrorsAreSaid) {
+TEST_F(CDatagramTest, ErrorsAreReported) {
   EXPECT_EQ(spate_datagram_send(sender_, "x", 1, nullptr), -EDESTADDRREQ);
   EXPECT_EQ(spate_datagram_start(sender_, nullptr, nullptr), -EINVAL);
   EXPECT_EQ(spate_datagram_connect(sender_, &address_), 0);
@@ -371,7 +615,12 @@ TEST_F(CDatagramTest, ErrorsAreSaid) {
   EXPECT_EQ(spate_loop_run(loop_.get(), SPATE_RUN_ONCE), 0);
   EXPECT_EQ(packets_.log, std::to_string(-ECONNREFUSED));
   spate_datagram* none = nullptr;
-  EXPECT_EQ(spate_datagram_create(&none, loop_.get(), &address_, 100'000), -EINVAL);
+  spate_datagram_options options{};
+  options.size = sizeof(options);
+  options.packet_size = 100'000;
+  EXPECT_EQ(spate_datagram_open(&none, loop_.get(), &address_, &options), -EINVAL);
+  options.size = 1;
+  EXPECT_EQ(spate_datagram_open(&none, loop_.get(), &address_, &options), -EINVAL);
 }
 
 // ---- names
@@ -386,7 +635,7 @@ void note_resolved(spate_resolving* resolving, int error, const spate_address* a
   spate_resolving_destroy(resolving);
 }
 
-TEST_F(CNetTest, ANameIsResolved) {
+TEST_F(CNetTest, NameIsResolved) {
   std::string log;
   spate_resolving* resolving = nullptr;
   ASSERT_EQ(spate_resolve(&resolving, loop_.get(), "192.0.2.1", 80, 0, note_resolved, &log), 0);
@@ -397,7 +646,7 @@ TEST_F(CNetTest, ANameIsResolved) {
   EXPECT_EQ(log, "0 192.0.2.1:80" + std::to_string(SPATE_E_BAD_NAME) + " ");
 }
 
-TEST_F(CNetTest, ACancelledQuestionIsNotAnswered) {
+TEST_F(CNetTest, CancelledLookupIsNotCompleted) {
   std::string log;
   spate_resolving* resolving = nullptr;
   ASSERT_EQ(spate_resolve(&resolving, loop_.get(), "192.0.2.1", 80, 0, note_resolved, &log), 0);
@@ -408,7 +657,7 @@ TEST_F(CNetTest, ACancelledQuestionIsNotAnswered) {
 
 // ---- memory
 
-TEST_F(CNetTest, WithoutMemoryTheyAreNotMade) {
+TEST_F(CNetTest, CreationFailsWithoutMemory) {
   FaultPlan plan;
   plan.fail_share(SystemCall::allocate, 1, ENOMEM, 1);
   const FaultScope scope{plan};

@@ -1,6 +1,6 @@
-// A random program that does all that spate.h allows, in callbacks, in batches and in between, and
-// a model that knows what may and what must be delivered. The watchers are freed as soon as they
-// are stopped, so that a sanitizer sees who is touched after that.
+// A random program that does everything that spate.h allows, in callbacks, in batches and in
+// between, and a model of the events that may and must be delivered. Watchers are freed as soon as
+// they are stopped, so that a sanitizer reports any later use.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,9 +23,8 @@ constexpr int kKindCount = 7;
 struct Thing {
   Kind kind;
   std::variant<spate_io, spate_timer, spate_async, spate_hook> it;
-  std::uint32_t fed = 0;    // What was fed to it, and has to be delivered, all at once.
-  bool may_happen = false;  // It was active since it was last stopped: so what is its kind's may be
-                            // delivered.
+  std::uint32_t fed = 0;    // Events fed to it, which must be delivered together.
+  bool may_happen = false;  // Active since its last stop: its own events may come.
 
   spate_watcher* watcher() {
     return std::visit([](auto& watcher) { return &watcher.watcher; }, it);
@@ -67,7 +66,7 @@ class Program {
   int delivered() const { return delivered_; }
 
  private:
-  // ---- what is done to one of them
+  // ---- operations on one of them
 
   void act() {
     std::unique_ptr<Thing>& thing = things_[random_.below(things_.size())];
@@ -178,13 +177,13 @@ class Program {
     }
   }
 
-  // Nothing is pending any more; it may still be active.
+  // Afterwards nothing is pending; it may still be active.
   static void forget(Thing& thing) {
     thing.fed = 0;
     thing.may_happen = spate_is_active(thing.watcher()) != 0;
   }
 
-  // ---- what comes of it
+  // ---- events
 
   static void check_events(const Thing& thing, std::uint32_t events) {
     EXPECT_EQ(events & thing.fed, thing.fed) << "what was fed is lost";
@@ -228,8 +227,8 @@ class Program {
     EXPECT_EQ(spate_loop_give_back(loop()), 0);
   }
 
-  // Delivers all there is, and nothing new: then all that was fed has come, and the loop counts
-  // right.
+  // Delivers everything pending, and starts nothing new: afterwards all fed events must have been
+  // delivered, and the loop's counts must be right.
   void settle() {
     is_settling_ = true;
     for (std::unique_ptr<Thing>& thing : things_) {
@@ -291,9 +290,9 @@ class Program {
 
 class CRandomTest : public ::testing::TestWithParam<std::string_view> {};
 INSTANTIATE_TEST_SUITE_P(EveryBackend, CRandomTest, ::testing::ValuesIn(backends_here()),
-                         [](const auto& test) { return std::string(test.param); });
+                         backend_test_name);
 
-TEST_P(CRandomTest, WhatIsDueIsDeliveredOnceAndToNobodyElse) {
+TEST_P(CRandomTest, DueEventsAreDeliveredOnceToTheirWatcher) {
   for (const std::uint64_t seed : seeds(10)) {
     SCOPED_TRACE(seed);
     Program program{seed, GetParam()};

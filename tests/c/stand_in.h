@@ -1,6 +1,6 @@
-// Watchers with the interface of those of C++, made of those of C: whoever is in this namespace and
-// says Timer gets the one below. So the conformance tests of core are run once more, through C. One
-// backend will do: C's are the same nodes.
+// Watchers with the interface of those of C++, made of those of C: code in this namespace that
+// names Timer gets the one below. So the conformance tests of core are run once more, through C.
+// One backend is enough: C's watchers are the same nodes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ namespace spate::testing {
 
 inline std::vector<std::string_view> backends_of_c() { return {"epoll"}; }
 
-// A code of C's as an error of C++'s.
+// Converts an error code of C to C++'s.
 inline std::error_code error_of(int code) {
   if (code <= -10'000) return {-code - 10'000, error_category()};
   return {-code, std::system_category()};
@@ -63,7 +63,7 @@ class StandIn {
 
   static void call(spate_loop*, Face* face, std::uint32_t events) {
     auto& self = *static_cast<Self*>(face->watcher.data);
-    const Delegate<Self> callback = self.callback_;  // It may destroy the watcher.
+    const Delegate<Self> callback = self.callback_;  // The callback may destroy the watcher.
     callback.thunk()(callback.context(), reinterpret_cast<Node&>(*face),
                      static_cast<Events>(events));
   }
@@ -133,7 +133,7 @@ class Signal : public StandIn<Signal, spate_signal> {
   }
   std::error_code start(int signum) {
     stop();
-    spate_signal_set(&face_, signum);
+    if (const int code = spate_signal_set(&face_, signum)) return error_of(code);
     return error_of(spate_signal_start(&face_));
   }
   int signum() const { return spate_signal_signum(&face_); }
@@ -148,7 +148,8 @@ class Child : public StandIn<Child, spate_child> {
   }
   std::error_code start(int pid, Report report = Report::exit) {
     stop();
-    spate_child_set(&face_, pid, report == Report::exit_stop_continue);
+    const bool trace = report == Report::exit_stop_continue;
+    if (const int code = spate_child_set(&face_, pid, trace)) return error_of(code);
     return error_of(spate_child_start(&face_));
   }
   int pid() const { return spate_child_pid(&face_); }
@@ -233,8 +234,9 @@ class Stat : public StandIn<Stat, spate_stat> {
   std::error_code start(std::string_view path, const StatOptions& options = {}) {
     stop();
     path_ = path;
-    if (path_.find('\0') != path_.npos) path_.clear();  // C's ends there.
-    spate_stat_set(&face_, path_.c_str(), options.interval.count());
+    if (path_.find('\0') != path_.npos) path_.clear();  // C's path ends at the NUL.
+    const std::int64_t interval = options.interval.count();
+    if (const int code = spate_stat_set(&face_, path_.c_str(), interval)) return error_of(code);
     spate_stat_set_follow_links(&face_, options.follow_links);
     return error_of(spate_stat_start(&face_));
   }

@@ -1,4 +1,4 @@
-// spate_tls.h: handshakes of streams of C's.
+// spate_tls.h: handshakes of C's streams.
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -92,7 +92,7 @@ TEST_F(CTlsTest, BytesArriveAfterAHandshake) {
   EXPECT_EQ(theirs_.bytes, "hello");
 }
 
-TEST_F(CTlsTest, AWrongNameFailsTheHandshakeOfBoth) {
+TEST_F(CTlsTest, WrongNameFailsTheHandshakeOnBothSides) {
   shake_hands("elsewhere.example");
   EXPECT_EQ(ours_.error, SPATE_E_TLS_CERTIFICATE);
   EXPECT_NE(ours_.why, "");
@@ -110,14 +110,14 @@ TEST_F(CTlsTest, DestroyingTheStreamCancelsItsHandshake) {
   EXPECT_EQ(theirs_.error, 1);
 }
 
-TEST_F(CTlsTest, AStreamMayBeDestroyedWhenItIsTold) {
+TEST_F(CTlsTest, StreamMayBeDestroyedInItsCallback) {
   ours_.destroys = true;
   shake_hands("localhost");
   near_ = nullptr;
   EXPECT_EQ(ours_.error, 0);
 }
 
-TEST_F(CTlsTest, WhatMakesNoContextIsAnError) {
+TEST_F(CTlsTest, InvalidContextOptionsAreAnError) {
   spate_tls_context* context = nullptr;
   char why[100] = "";
   spate_tls_options none = options();
@@ -131,6 +131,23 @@ TEST_F(CTlsTest, WhatMakesNoContextIsAnError) {
   EXPECT_EQ(spate_tls_client(&context, &none, why, sizeof(why)), -ENOENT);
   none.size = 1;
   EXPECT_EQ(spate_tls_client(&context, &none, why, sizeof(why)), -EINVAL);
+  EXPECT_EQ(context, nullptr);
+}
+
+TEST_F(CTlsTest, OptionsForTheOtherRoleAreRefused) {
+  spate_tls_context* context = nullptr;
+  char why[100] = "";
+  spate_tls_options other = options();
+  other.client_check = SPATE_TLS_CLIENT_REQUIRED;
+  EXPECT_EQ(spate_tls_client(&context, &other, why, sizeof(why)), -EINVAL);
+  EXPECT_STREQ(why, "`client_check` is the other side's");
+  other.client_check = SPATE_TLS_CLIENT_NONE;
+  other.without_system_cas = 1;
+  EXPECT_EQ(spate_tls_server(&context, &other, why, sizeof(why)), -EINVAL);
+  EXPECT_STREQ(why, "`without_system_cas` is the other side's");
+  other.without_system_cas = 0;
+  other.key = "no key";
+  EXPECT_EQ(spate_tls_client(&context, &other, why, sizeof(why)), SPATE_E_TLS_CERTIFICATE);
   EXPECT_EQ(context, nullptr);
 }
 

@@ -1,4 +1,5 @@
-// Uses the library and an extension that has a copy of its own; exits with 0 if each uses its own.
+// Uses the library and an extension with a private copy of it; exits with 0 if each uses its own
+// copy.
 #include <spate.h>
 #include <stddef.h>
 

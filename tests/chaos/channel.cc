@@ -12,7 +12,7 @@ namespace spate::chaos {
 
 namespace {
 
-// A prime: no buffer's size divides it, so that bytes of another round look wrong, too.
+// A prime: no buffer's size divides it, so that bytes of another round are detected, too.
 constexpr std::size_t kPeriod = 131071;
 constexpr std::size_t kMax = 1u << 20;
 
@@ -32,7 +32,7 @@ const Table& table() {
 
 std::size_t begin_of(unsigned number) { return std::size_t{number} * 40503 % kPeriod; }
 
-// Whose bytes they are in truth.
+// Describes the source of the bytes, for a failure report.
 std::string owner_of(Bytes bytes) {
   if (bytes.size() < 4) return "too few to tell whose they are";
   const std::size_t size = std::min<std::size_t>(bytes.size(), 16);

@@ -1,8 +1,8 @@
 // Channel: the model of one direction of a connection: which bytes were accepted from its writer,
 // in which order, and how far its reader is.
 //
-// Every channel has a pattern of its own, so that a byte tells whose it is and where it belongs.
-// What is sent on from another channel (an echo) keeps that one's pattern.
+// Every channel has a unique pattern, so that each byte shows its source and its position. Bytes
+// forwarded from another channel (an echo) keep that channel's pattern.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@
 
 namespace spate::chaos {
 
-// What connects the two ends.
+// The transport between the two ends.
 enum class Kind : std::uint8_t { memory, local, tcp, pipe };
 inline constexpr int kKinds = 4;
 inline constexpr const char* kKindNames[kKinds] = {"memory", "local", "tcp", "pipe"};
 
-// `size` bytes, a megabyte at most, of pattern `number` from `offset` on.
+// Returns `size` bytes, a megabyte at most, of pattern `number` from `offset` on.
 Bytes pattern(unsigned number, std::size_t offset, std::size_t size);
 
 class Channel {
@@ -32,25 +32,25 @@ class Channel {
 
   // ---- writing
 
-  // What its own pattern has next.
+  // Returns the next bytes of this channel's pattern.
   Bytes next(std::size_t size) const { return pattern(number_, own_, size); }
-  // `size` of its own bytes have been taken.
+  // Records that the writer's `size` next bytes were accepted.
   void accept_own(std::size_t size) {
     accept(number_, own_, size);
     own_ += size;
   }
   void accept(unsigned number, std::size_t offset, std::size_t size);
-  // What `other` carries from `at` on has been taken once more, here.
+  // Records that `size` bytes that `other` carries from `at` on were accepted here too.
   void accept_from(Channel& other, std::size_t at, std::size_t size);
   std::size_t accepted() {
     pull();
     return accepted_;
   }
-  // From here on `source` writes to it: what that has accepted from `at` on, and will.
+  // From here on `source` writes to it: the bytes that `source` accepts from `at` on.
   void follow(Channel& source, std::size_t at);
-  // What it carries has been accepted before it gets here.
+  // True if its bytes were accepted by another channel first.
   bool is_following() const { return source_ != nullptr; }
-  // These were refused: not one of them may be seen, unless it was for want of memory.
+  // These bytes were refused: none of them may be seen, unless memory ran out.
   void refuse(Bytes bytes, bool for_want_of_memory) {
     refused_.assign(bytes.begin(), bytes.end());
     may_show_refused_ = for_want_of_memory;
@@ -58,16 +58,16 @@ class Channel {
 
   // ---- reading
 
-  // Whether `bytes` are the first of it.
+  // True if `bytes` are the first of it.
   bool begins_with(Bytes bytes);
-  // Fails unless `bytes` are what is due at `at`.
+  // Fails unless `bytes` match those expected at `at`.
   void verify(std::size_t at, Bytes bytes, const char* who);
-  // The reader has been shown everything up to `end`.
+  // Records that the reader has seen everything up to `end`.
   void show(std::size_t end, Nanos now);
   std::size_t shown() const { return shown_; }
   bool is_whole() { return shown_ == accepted(); }
 
-  // ---- what may be lost
+  // ---- loss
 
   bool is_lossy() const { return loss_ != nullptr || (source_ != nullptr && source_->is_lossy()); }
   const char* loss() const {
@@ -79,12 +79,12 @@ class Channel {
   Nanos last_progress{0};
   Nanos left_alone_at{0};  // When its writer was closed or destroyed.
 
-  // ---- descriptors, each set with the offset of the byte that it goes with
+  // ---- descriptors, each with the offset of the byte that carries it
 
   struct Sent {
     std::size_t at;
     std::vector<std::uint64_t> files;  // Their inodes.
-    unsigned taker;                    // What its reader's End::takes_descriptors_ was.
+    unsigned taker;                    // The reader's End::takes_descriptors_ at that time.
   };
   std::deque<Sent> descriptors;
 
@@ -110,12 +110,12 @@ class Channel {
   std::size_t own_ = 0;
   std::size_t accepted_ = 0;
   std::size_t shown_ = 0;
-  std::vector<std::byte> refused_;  // Last, since something was taken.
+  std::vector<std::byte> refused_;  // The last refused bytes since a write was accepted.
   bool may_show_refused_ = false;
   const char* loss_ = nullptr;
-  Channel* source_ = nullptr;    // Whose bytes are sent on here: ...
-  std::size_t source_from_ = 0;  // ... from there on, ...
-  std::size_t source_to_ = 0;    // ... and so far they have been accepted here.
+  Channel* source_ = nullptr;    // The channel whose bytes are forwarded here: ...
+  std::size_t source_from_ = 0;  // ... from this position on, ...
+  std::size_t source_to_ = 0;    // ... and accepted up to this one.
 };
 
 }  // namespace spate::chaos

@@ -1,18 +1,22 @@
 // Random programs of everything that the headers allow; README.md says how to read a failure.
 //
-// SPATE_SEED=<number> does one program alone, SPATE_CHAOS_SEEDS=<first>:<count> others than the
-// usual; SPATE_CHAOS_BACKEND=<name> on one backend only; SPATE_CHAOS_SURVEY=1 goes on after a
-// failure, and counts; SPATE_CHAOS_TELL=1 says what happens in each; SPATE_CHAOS_COVERAGE=1 prints
-// what was never done where.
+// SPATE_SEED=<number> runs one program alone, SPATE_CHAOS_SEEDS=<first>:<count> others than the
+// usual; SPATE_CHAOS_BACKEND=<name> on one backend only; SPATE_CHAOS_SURVEY=1 continues after a
+// failure, and counts; SPATE_CHAOS_TELL=1 prints a trace of each; SPATE_CHAOS_COVERAGE=1 prints the
+// operations that were never done, and where.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <ostream>
 #include <string>
+#include <vector>
 
+#include "chaos/program.h"
 #include "chaos/runner.h"
+#include "chaos/tape.h"
 #include "spate/loop.h"
 #include "tests/support/backends.h"
 
@@ -51,10 +55,11 @@ struct Part {
   std::string backend;
   int number;
 };
+void PrintTo(const Part& part, std::ostream* out) { *out << part.backend << part.number % kParts; }
 
 class Chaos : public ::testing::TestWithParam<Part> {};
 
-TEST_P(Chaos, BreaksNoPromise) {
+TEST_P(Chaos, RandomProgramsViolateNoInvariant) {
   Batch batch{GetParam().backend, 0, kPrograms};
   batch.first = 1 + kPrograms * static_cast<std::uint64_t>(GetParam().number);
   const char* seed = std::getenv("SPATE_SEED");
@@ -80,29 +85,68 @@ TEST_P(Chaos, BreaksNoPromise) {
   if (std::getenv("SPATE_CHAOS_COVERAGE") != nullptr) print_gaps(*coverage);
 }
 
-// In the callbacks that are common, everything is done; in the others, most.
+// Nearly every operation is done in each common callback; most are done in the others. A pair may
+// be missing by chance, as the seeds of a loop on real sockets do not repeat exactly.
 TEST(ChaosCoverage, ReachesEveryCallbackWithEveryOperation) {
   constexpr Where kCommon[] = {Where::outside, Where::data, Where::end,     Where::closed,
                                Where::timer,   Where::post, Where::released};
   constexpr Where kRare[] = {Where::drained, Where::descriptors, Where::accept, Where::connected,
-                             Where::packets, Where::open,        Where::drain,  Where::done};
-  constexpr std::uint64_t kFewest = 3;  // Of everything that is to come about.
+                             Where::packets, Where::open,        Where::drain,  Where::done,
+                             Where::dropped};
+  constexpr std::uint64_t kFewest = 3;  // Every event must occur this often.
+  constexpr int kMissingMost = 4;       // Pairs with a common callback.
   if (std::getenv("SPATE_SEED") != nullptr || std::getenv("SPATE_CHAOS_SEEDS") != nullptr) return;
   auto coverage = std::make_unique<Coverage>();
   ASSERT_TRUE(run_batch({Loop::backends().front(), 1'000'000, kCovering}, coverage.get()));
   int gaps[kWheres] = {};
+  int missing = 0;
+  std::string pairs;
   for_each_gap(*coverage, [&](Op op, Where where) {
     ++gaps[static_cast<int>(where)];
-    // Of processes there are few, and others need something that has to be there first.
+    // Few processes are spawned, and the other operations need an earlier one.
     const bool is_dear =
         op == Op::spawn || op == Op::process || op == Op::relaying || op == Op::offloading;
-    if (!is_dear && std::ranges::find(kCommon, where) != std::end(kCommon))
-      ADD_FAILURE() << "never done: " << name_of(op) << " " << name_of(where);
+    if (is_dear || std::ranges::find(kCommon, where) == std::end(kCommon)) return;
+    ++missing;
+    pairs.append(name_of(op)).append(" ").append(name_of(where)).append("; ");
   });
+  EXPECT_LE(missing, kMissingMost) << "never done: " << pairs;
   for (const Where where : kRare)
     EXPECT_LT(gaps[static_cast<int>(where)], kOps / 2) << name_of(where);
   for (int event = 0; event < kEvents; ++event)
     EXPECT_GE(coverage->events[event], kFewest) << kEventNames[event];
+}
+
+// Returns how many bytes more the last repetitions use than those before, at least: memory that is
+// kept for the next use comes and goes. The first fifth is not counted.
+std::size_t growth(const Program& program, std::size_t times) {
+  const std::vector<std::size_t> used = repeat_program(program, Loop::backends().front(), times);
+  const auto begin = used.begin() + static_cast<std::ptrdiff_t>(times / 5);
+  const auto middle = used.begin() + static_cast<std::ptrdiff_t>(times / 5 * 3);
+  const std::size_t most = *std::max_element(begin, middle);
+  const std::size_t fewest = *std::min_element(middle, used.end());
+  return fewest > most ? fewest - most : 0;
+}
+
+// A loop uses no more memory after many repetitions of a program than after a few. Tables that are
+// filled as time passes grow for a while, so whatever grows is repeated more often.
+TEST(ChaosMemory, DoesNotGrowWithRepetitions) {
+  constexpr std::size_t kFew = 25;
+  constexpr std::size_t kMany = 400;
+  constexpr std::size_t kLeast = 16;  // Bytes that are lost each time, if any are.
+  const char* seeds = std::getenv("SPATE_SEED");
+  const std::uint64_t first = environment_number(seeds, 2'000'000);
+  const std::uint64_t count = seeds != nullptr ? 1 : 24;
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    Tape tape(seed);
+    Program program = make_program(tape);
+    program.weather = Weather::fair;
+    program.loop_goes_first = false;
+    // The functions of on_signal() stay with the loop.
+    std::erase_if(program.steps, [](const Step& step) { return step.op == Op::signal; });
+    if (growth(program, kFew) < kFew / 5 * 2 * kLeast) continue;
+    EXPECT_LT(growth(program, kMany), kMany / 5 * 2 * kLeast) << "seed " << seed;
+  }
 }
 
 std::vector<Part> parts() {
@@ -114,11 +158,8 @@ std::vector<Part> parts() {
   return all;
 }
 
-std::string name_of(const ::testing::TestParamInfo<Part>& part) {
-  return part.param.backend + std::to_string(part.param.number % kParts);
-}
-
-INSTANTIATE_TEST_SUITE_P(All, Chaos, ::testing::ValuesIn(parts()), name_of);
+INSTANTIATE_TEST_SUITE_P(All, Chaos, ::testing::ValuesIn(parts()),
+                         ::testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace spate::chaos

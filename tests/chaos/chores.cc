@@ -19,7 +19,7 @@ constexpr std::size_t kMaxQueued = 1;
 
 }  // namespace
 
-// What jobs wait for that are not to be done at once.
+// Jobs that must not finish at once wait for it.
 struct Chores::Gate {
   void pass() {
     std::unique_lock lock(mutex);
@@ -38,10 +38,10 @@ struct Chores::Gate {
 
 struct Chores::Job {
   Offloading handle;
-  std::atomic<int> calls{0};  // Of its work.
+  std::atomic<int> calls{0};  // How often its work ran.
   bool in_offload = true;
   bool is_held = false;  // Waits at the gate.
-  bool is_over = false;  // Told, cancelled or refused.
+  bool is_over = false;  // Its result was delivered, cancelled or refused.
   bool is_cancelled = false;
 };
 
@@ -108,7 +108,7 @@ bool Chores::use_signal(const Step& step) {
     check(!error || world_.is_stormy(), "signal_is_watched", "%s", error.message().c_str());
     if (error) return false;
     Signal made{.number = number};
-    for (const Signal& one : signals_)  // It may be told of one that is on its way.
+    for (const Signal& one : signals_)  // A signal on its way may be delivered to the new watcher.
       if (one.number == number && one.is_due) made.raised = 1;
     signals_.push_back(made);
     return true;
@@ -124,7 +124,7 @@ bool Chores::use_signal(const Step& step) {
   return true;
 }
 
-// Those that come before the callback runs are merged.
+// Signals that arrive before the callback runs are merged.
 void Chores::on_signal(std::size_t which) {
   world_.moved();
   world_.count(Event::signalled);
@@ -152,7 +152,7 @@ bool Chores::offload(const Step& step) {
   const int value = static_cast<int>(step.a);
   auto made = spate::offload(
       world_.loop(),
-      [gate = job.is_held ? gate_ : nullptr, value, &job, token = world_.token()] {
+      [gate = job.is_held ? gate_ : nullptr, value, &job, token = world_.quiet_token()] {
         if (gate != nullptr) gate->pass();
         ++job.calls;
         return std::make_unique<int>(value);
@@ -209,7 +209,7 @@ bool Chores::has_jobs() const {
   return false;
 }
 
-// Those that are held, and those behind them, are not waited for.
+// Does not wait for jobs that are held, nor for jobs queued after them.
 void Chores::wait_for_jobs() {
   if (pool_ == nullptr || !gate_->is_open) return;
   for (int naps = 0; naps < 200; ++naps) {
@@ -220,7 +220,7 @@ void Chores::wait_for_jobs() {
   }
 }
 
-// ---- what must hold
+// ---- invariants
 
 void Chores::look() {
   check(defer_called_ >= defer_due_, "defer_is_called", "%u of %u, a turn later", defer_called_,
@@ -242,7 +242,7 @@ void Chores::on_loop_gone() {
   for (const auto& job : jobs_) job->is_over = job->is_cancelled = true;
 }
 
-// What nobody has cancelled is done first.
+// Runs the jobs that were not cancelled first.
 void Chores::close() {
   gate_->open(true);
   for (const auto& job : jobs_) job->handle.cancel();

@@ -1,7 +1,6 @@
-// Chores: what a loop is asked to call later: after(), defer(), on_signal(), offload().
-//
-// The threads of a pool are the only others. A turn waits for what they have begun, so that a seed
-// repeats nearly always.
+// Chores: callbacks that a loop is asked to make later: after(), defer(), on_signal(), offload().
+// The threads of a pool are the only other threads. A turn waits for the jobs that they have begun,
+// so that a seed repeats nearly always.
 #pragma once
 
 #include <atomic>
@@ -24,9 +23,9 @@ class Chores {
 
   void act(const Step& step, const Visit& visit);
 
-  // Waits for the jobs that may be done.
+  // Waits for the jobs that are not held.
   void wait_for_jobs();
-  // run() outside of callbacks has returned.
+  // Called when run() has returned outside of callbacks.
   void look();
   void make_friendly();
   bool has_jobs() const;
@@ -49,7 +48,7 @@ class Chores {
 
   struct Signal {
     int number;
-    unsigned raised = 0;  // Since it was asked for.
+    unsigned raised = 0;  // Since the watcher was started.
     unsigned called = 0;
     bool is_due = false;
   };
@@ -59,7 +58,7 @@ class Chores {
   unsigned after_called_ = 0;
   unsigned deferred_ = 0;
   unsigned defer_called_ = 0;
-  unsigned defer_due_ = 0;  // Must have been called when run() returns.
+  unsigned defer_due_ = 0;  // So many must have run when run() returns.
   bool in_defer_ = false;
   std::vector<Signal> signals_;
   std::shared_ptr<Gate> gate_;

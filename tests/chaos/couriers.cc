@@ -15,7 +15,7 @@ namespace spate::chaos {
 
 namespace {
 
-// How long a closed Stream waits for its peer, but for what has passed before it was closed.
+// How long a closed Stream waits for its peer, less the time that passed before it was closed.
 constexpr Nanos kLinger{9'990'000'000};
 constexpr std::size_t kMaxRelays = 3;
 constexpr std::size_t kMaxChildren = 2;
@@ -27,7 +27,7 @@ bool is_reset(std::error_code error) {
 
 }  // namespace
 
-// ---- what it takes from one side to the other
+// ---- forwarding
 
 Courier::Courier(World& world, Ways ways)
     : world_(world), ways_(ways), first_(world, *this), second_(world, *this) {}
@@ -93,7 +93,7 @@ void Courier::catch_up() {
   }
   if (second_.peer->may_show_cut || second_.peer->may_show_error) fail("nobody takes it");
   if (!first_.peer->may_show_end) return;
-  // It closes both when all has been sent, and what is left behind is given up in the end.
+  // It closes both when all has been sent; unsent bytes are dropped in the end.
   first_.may_show_end = first_.may_show_error = second_.may_show_error = true;
   Channel& out = *second_.out;
   if (out.left_alone_at == Nanos{0}) out.last_progress = out.left_alone_at = world_.now();
@@ -101,7 +101,7 @@ void Courier::catch_up() {
   if (world_.time() - since >= kLinger && !out.is_whole()) fail("nobody took it for ten seconds");
 }
 
-// Whether one comes to `party` along couriers.
+// Returns whether couriers lead to `party`.
 bool Courier::reaches(const Party& party) const {
   for (const Side* side : {&first_, &second_}) {
     if (side->peer == &party) return true;
@@ -133,7 +133,7 @@ struct Couriers::Relay {
   bool is_over = false;  // Told, or cancelled.
   bool is_cancelled = false;
   bool may_fail = false;
-  bool has_limits = false;  // The Streams' own.
+  bool has_limits = false;  // Limits of the Streams.
   Nanos idle{0};
   Nanos since{0};
 };
@@ -147,7 +147,7 @@ struct Couriers::Child {
   int pid = -1;
   bool in_spawn = true;
   bool is_copying = false;
-  bool is_over = false;  // Told, or let go.
+  bool is_over = false;  // Its result arrived, or its handle was destroyed.
   bool is_gone = false;  // Let go.
   bool may_be_killed = false;
   bool dies_with_its_handle = false;
@@ -156,7 +156,7 @@ struct Couriers::Child {
 Couriers::Couriers(World& world) : world_(world) {}
 Couriers::~Couriers() = default;
 
-// A ring of relays would carry its bytes round for ever.
+// A ring of relays would carry its bytes round without end.
 void Couriers::relay(End& end, const Step& step) {
   End* const other = world_.other_end(step.b, &end);
   if (other == nullptr || relays_.size() == kMaxRelays) return;
@@ -215,7 +215,9 @@ void Couriers::on_relayed(Relay& relay, const RelayResult& result) {
     // copy() closes at the end, and a closed Stream waits that long for its peer.
     const bool was_patient =
         result.error == Error::write_timeout && world_.now() - relay.since >= kLinger;
-    check(relay.may_fail || was_patient || (is_reset(result.error) && relay.courier.is_lossy()) ||
+    // Over TLS, a connection that is cut, by a file that is too short, is not always a reset.
+    const bool is_cut = is_reset(result.error) || result.error == Error::tls_truncated;
+    check(relay.may_fail || was_patient || (is_cut && relay.courier.is_lossy()) ||
               world_.is_stormy(),
           "right_error", "a relay fails: %s", result.error.message().c_str());
     world_.count(Event::relay_failed);
@@ -356,7 +358,7 @@ void Couriers::look() {
   }
 }
 
-// One that was let go runs on until the loop has reaped it.
+// A detached child runs on until the loop has reaped it.
 bool Couriers::is_running(const Child& child) {
   return child.pid > 0 && (!child.is_over || (child.is_gone && ::kill(child.pid, 0) == 0));
 }
@@ -377,7 +379,7 @@ bool Couriers::has_process_ending() const {
 }
 
 void Couriers::check_empty() {
-  // One that had no memory to note when its rest is over waits for somebody to touch it.
+  // A relay that had no memory to schedule the end of its rate limit waits for the next event.
   if (world_.is_stormy()) return cancel_relays();
   for (const auto& relay : relays_)
     check(relay->is_over, "relay_is_answered", "relay() has no result");
@@ -392,7 +394,7 @@ void Couriers::cancel_relays() {
   }
 }
 
-// Nobody is left behind that only the loop would have waited for.
+// Cancels everything that only the loop would have waited for.
 void Couriers::close() {
   cancel_relays();
   for (const auto& child : children_) {

@@ -1,7 +1,7 @@
-// Couriers: who takes bytes from one connection to another: relay() and copy(), and child processes
-// that write what they read.
+// Couriers: they carry bytes from one connection to another: relay() and copy(), and child
+// processes that write their input.
 //
-// What one side of a courier is sent is what the other side's channel follows.
+// Bytes sent to one side of a courier are followed by the other side's channel.
 #pragma once
 
 #include <memory>
@@ -18,23 +18,23 @@ class End;
 class World;
 struct Visit;
 
-// The two parties that it plays, and what they may show of each other.
+// The two parties that it plays, and what each may show of the other.
 class Courier {
  public:
   enum class Ways : std::uint8_t { one, both };
 
   Courier(World& world, Ways ways);
-  // It plays what `from` and `to` have played, which go on to read where they were.
+  // Replaces `from` and `to`, and reads on from their positions.
   void take_over(End& from, End& to);
-  // It is the other end of both.
+  // Becomes the other end of both.
   void stand_between(End& writer, End& reader);
-  // Anything may come of it from now on.
+  // Any outcome is allowed from now on.
   void fail(const char* why);
   void catch_up();
   bool is_ending() const { return first_.peer->may_show_end || first_.peer->may_show_error; }
   bool reaches(const Party& party) const;
   bool is_lossy() const;
-  // What the first side was sent for the second, and back.
+  // The bytes sent to the first side for the second, and back.
   std::uint64_t forth();
   std::uint64_t back();
 
@@ -46,7 +46,7 @@ class Courier {
     bool may_end_short() const override { return courier.has_failed_; }
     bool must_show_end() const override { return may_show_end && !courier.has_failed_; }
     Courier& courier;
-    std::size_t from = 0;  // Of its `in`, what the other one is given.
+    std::size_t from = 0;  // The position in its `in` up to which the other side has its bytes.
   };
 
   static void replace(End& end, Side& side);
@@ -67,14 +67,14 @@ class Couriers {
 
   // relaying, spawn, process.
   void act(const Step& step, const Visit& visit);
-  // The Stream of `end` and another one.
+  // Relays between the Stream of `end` and another one.
   void relay(End& end, const Step& step);
 
   void look();
-  // A process is there that bytes go through, or that is about to end, in its own time.
+  // Returns whether a process carries bytes, or is about to exit, at its own pace.
   bool has_process() const;
   bool has_process_ending() const;
-  // No connection is left: all have told how they went.
+  // No connection is left: every relay and child must have its result.
   void check_empty();
   void close();
 

@@ -1,5 +1,4 @@
-// Coverage: which operations were done on which kind of connection and in which callback, and what
-// has come of them.
+// Coverage: the operations done, by kind of connection and by callback, and their outcomes.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +8,10 @@
 
 namespace spate::chaos {
 
-// What programs are there to bring about.
+// The events that programs should cause.
 enum class Event : std::uint8_t {
   session_opened,
-  session_refused,  // It has ended itself in on_open().
+  session_refused,  // It ended itself in on_open().
   session_swept,
   session_visited,
   sessions_drained,
@@ -21,7 +20,7 @@ enum class Event : std::uint8_t {
   ended_all,
   connected,  // Stream::connect().
   not_connected,
-  given_up,  // The same, destroyed or closed before.
+  given_up,  // As above, destroyed or closed before the result.
   relayed,
   relay_failed,
   relay_idle,
@@ -61,9 +60,9 @@ inline constexpr const char* kEventNames[kEvents] = {
     "not secured",      "resumed",          "handshake given up",
     "reloaded"};
 
-// Plain numbers, so that it may lie in memory that processes share.
+// Plain numbers, so that it can be in memory shared by processes.
 struct Coverage {
-  static constexpr int kNone = kKinds;  // Of no connection.
+  static constexpr int kNone = kKinds;  // For operations without a connection.
 
   void note(Op op, int kind, Where where) {
     ++hits[static_cast<int>(op)][kind][static_cast<int>(where)];

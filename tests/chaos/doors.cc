@@ -150,12 +150,12 @@ End& Doors::admit_guest(Guest& guest, Door& door) {
   const Address peer = guest.stream().peer_address();
   note_accepted(door, peer);
   End& end = world_.add_end(Kind::tcp, std::unique_ptr<Stream>());
-  // Of one that has been reset already nobody knows who it was.
+  // A connection that was already reset has no address, so its caller is unknown.
   peer.port() == 0 ? world_.await(end) : world_.meet(peer.port(), World::Side::called, end);
   return end;
 }
 
-// Those who wait are let in.
+// Pending connections are still accepted.
 void Doors::note_closing(Door& door) {
   door.is_paused = false;
   door.is_closing = true;
@@ -163,7 +163,7 @@ void Doors::note_closing(Door& door) {
 
 void Doors::note_gone(Door& door) { door.listener = nullptr; }
 
-// A bare socket knocks. It may send, end or reset before it is let in.
+// A bare socket connects. It may send, end or reset before it is accepted.
 void Doors::knock(const Step& step) {
   Door* door = some_door(step.target);
   if (door == nullptr || !door->listener || !world_.has_room()) return;
@@ -195,7 +195,7 @@ void Doors::connect(const Step& step) {
   options.no_delay = step.a % 2 == 0;
   attempt.since = world_.now();
   attempt.door = door;
-  // A port at which nobody listens: nothing is refused so surely.
+  // A port without a listener: connecting to it is refused reliably.
   const Address nowhere = Address::loopback_ipv4(1);
   const bool is_to_nowhere = door == nullptr || (step.a >> 3) % 8 == 0;
   attempt.may_fail = is_to_nowhere;
@@ -222,7 +222,7 @@ void Doors::connect_by_name(Attempt& attempt, const ConnectOptions& options, con
                                             "localhost", "absent.test", "broken.test"};
   names();
   const std::size_t choice = (step.a >> 6) % 6;
-  // Nobody listens at localhost; and a question that cannot be sent counts as asked in vain.
+  // localhost has no listener, and a query that cannot be sent counts as failed.
   attempt.may_fail = choice >= 3 || !world_.is_fair();
   attempt.handle = spate::connect(
       world_.loop(), kHosts[choice], attempt.door->address.port(),
@@ -269,7 +269,7 @@ void Doors::on_connected(Attempt& attempt, Result<Stream> result) {
   world_.visit({Where::connected, end, {}, 0});
 }
 
-// One who was let in and thrown out at once may see that, and nothing of the connection.
+// A caller that is accepted and dropped at once may see only the reset.
 bool Doors::may_refuse(const Door* door, std::error_code error) const {
   const bool is_thrown_out = error == std::error_code(ECONNRESET, std::system_category()) ||
                              error == std::error_code(EPIPE, std::system_category());
@@ -302,7 +302,7 @@ void Doors::connect_stream(End* before, const Step& step) {
                                                          : before->give_away("connected anew"));
   world_.await(end);
   const Nanos since = world_.now();
-  // Thrown out of the one, it goes on to the other, where nobody listens.
+  // If the server closes the first connection, it tries the second address, which has no listener.
   const bool has_two = is_by_name && (step.a >> 6) % 5 == 1;
   end.connect(begin, [this, may_fail, has_two, door, options, since](std::error_code error) {
     if (has_two && error == std::errc::connection_refused) return true;
@@ -314,7 +314,7 @@ void Doors::connect_stream(End* before, const Step& step) {
 
 End* Doors::admit(Result<Stream>& result) {
   if (!result) return nullptr;
-  // Somebody else's server, who has the door's port on localhost.
+  // The server of another process, which has the door's port on localhost.
   if (result->local_address().host() != testing::own_loopback_text()) return nullptr;
   const std::uint16_t port = result->local_address().port();
   End& end = world_.add_end(Kind::tcp, std::move(*result));
@@ -404,7 +404,7 @@ void Doors::on_called(Caller& caller, Result<Stream> result) {
     check(!result || caller.client->state() == Client::State::connected, "client_state",
           "not connected in its callback");
   }
-  if (!world_.has_room()) {  // Each connection counts, and this one might go on for ever.
+  if (!world_.has_room()) {  // Every connection counts, and this client might connect without end.
     if (caller.client) caller.client->stop();
     caller.is_wanted = false;
   }

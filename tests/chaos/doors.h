@@ -1,8 +1,8 @@
-// Doors: how connections come about by themselves: listeners, connect() by address and by name,
-// clients, and bare sockets that knock.
+// Doors: how connections are established: listeners, connect() by address and by name, clients, and
+// bare sockets that connect.
 //
-// The two ends of a connection appear one after the other. They meet by the port that the caller
-// set out from (World::meet()).
+// The two ends of a connection appear one after the other. They are matched by the caller's port
+// (World::meet()).
 #pragma once
 
 #include <memory>
@@ -34,10 +34,11 @@ class Doors {
 
   void act(const Step& step, const Visit& visit);
 
-  // Somebody waits for the result of connect().
+  // True while the result of a connect() is pending.
   bool has_attempts() const;
   void make_friendly();
-  // Nothing moves any more: all who asked have their answer, and all who knocked were let in.
+  // Nothing moves any more: every connect() must have its result, and every caller must have been
+  // accepted.
   void check_settled();
   // No connection is left.
   void check_empty();
@@ -45,14 +46,14 @@ class Doors {
 
   struct Door {
     std::optional<Listener> own;
-    Listener* listener = nullptr;  // Its own, or a server's; nullptr when it has gone.
+    Listener* listener = nullptr;  // Its own, or a server's; nullptr once destroyed.
     Address address;
     std::size_t max = SIZE_MAX;
     bool is_paused = false;
-    bool is_closing = false;  // Those who wait are let in, and then it is gone.
+    bool is_closing = false;  // It accepts the pending connections, and closes.
     bool in_listen = true;
     std::uint64_t calls = 0;
-    std::vector<Raw*> guests;  // Who knocked, in bare sockets.
+    std::vector<Raw*> guests;  // The bare sockets that connected to it.
   };
 
   // ---- for Guests
@@ -62,7 +63,8 @@ class Doors {
   void note_closing(Door& door);
   void note_gone(Door& door);
 
-  // Stream::connect(), into the handle of `before` if there is one, which is closed with that.
+  // Calls Stream::connect() on the handle of `before`, which that closes; on a new one if `before`
+  // is null.
   void connect_stream(End* before, const Step& step);
 
  private:
@@ -72,7 +74,7 @@ class Doors {
     bool is_over = false;  // Called, or cancelled.
     bool is_cancelled = false;
     bool may_fail = false;
-    Nanos due{-1};  // When its timeout is over; none if negative.
+    Nanos due{-1};  // When its timeout expires; none if negative.
     Nanos since{0};
     Nanos timeout{0};
     Door* door = nullptr;

@@ -1,4 +1,4 @@
-// What an End is told by the library, and what it must have been told in the end.
+// Checks each callback of an End as it comes, and in the end that none is missing.
 #include "chaos/end.h"
 
 #include <sys/stat.h>
@@ -17,7 +17,7 @@ namespace spate::chaos {
 
 namespace {
 
-// An offer too many is no promise broken, as long as it does not go on like that.
+// A few repeated offers of the same bytes break no promise.
 constexpr int kMaxSameOffers = 3;
 
 const char* name_of(const Party& party) {
@@ -90,7 +90,7 @@ std::size_t End::on_data(const Handler& handler, Bytes bytes) {
         static_cast<long long>(reading_.since.count()));
   const Nanos arrived = std::exchange(arrived_, std::nullopt).value_or(world.now());
   if (has_new && !std::exchange(may_hide_, false))
-    idle_.since = read_.since = arrived;  // Else some came before.
+    idle_.since = read_.since = arrived;  // Otherwise some arrived before.
   const std::size_t used = choose_use(bytes.size());
   world.tell("  %zu bytes from %zu, uses %zu", bytes.size(), used_, used);
   const std::size_t at = used_;
@@ -109,7 +109,7 @@ std::size_t End::on_data(const Handler& handler, Bytes bytes) {
   return counted;
 }
 
-// Descriptors come before the byte that they were sent with.
+// Descriptors are reported before the byte that carried them.
 void End::note_descriptors_missed(std::size_t shown) {
   while (!in->descriptors.empty() && in->descriptors.front().at < shown) {
     const bool must_come = takes_descriptors_ != 0 &&
@@ -122,7 +122,7 @@ void End::note_descriptors_missed(std::size_t shown) {
   }
 }
 
-// Nobody is told of the end of a Stream that was never started, or that its owner has let go.
+// A Stream that was never started, or that its owner released, does not report its end.
 void End::catch_up() {
   note_lingering();
   if (is_over() || is_started_ || !has_handle() || stream_->is_open()) return;
@@ -130,9 +130,9 @@ void End::catch_up() {
   may_show_end = true;
 }
 
-// One that nobody holds is given up at its deadline, at its write timeout, and ten seconds after
-// the last byte that moved. Whether one moves for the library is certain only when everybody reads
-// all there is.
+// A closed Stream gives up at its deadline, at its write timeout, and ten seconds after the last
+// byte that moved. The model knows that bytes move only when every party reads all that is
+// available.
 void End::note_lingering() {
   constexpr Nanos kLinger{9'990'000'000};
   if (out == nullptr || out->left_alone_at == Nanos{0} || out->is_lossy()) return;
@@ -178,7 +178,7 @@ void End::on_descriptors(const Handler& handler, std::span<const int> fds, bool 
         name_of(*this));
   check(!some_lost || world.is_stormy(), "descriptors_arrive", "%s: some were lost",
         name_of(*this));
-  arrived_ = world.now();  // With the bytes that are shown next.
+  arrived_ = world.now();  // With the bytes of the next on_data().
   std::vector<std::uint64_t> files;
   for (const int fd : fds) {
     struct stat status;
@@ -240,7 +240,8 @@ void End::on_closed(const Handler& handler, std::error_code error) {
   owes_drained_ = owes_offer_ = false;
   if (error) {
     mark_dead("closed with an error");
-    may_show_end = true;  // If all had been sent; else it is a reset, where there are resets.
+    may_show_end = true;  // If all was sent; otherwise it is a reset, on transports that have
+                          // resets.
   } else {
     if (in != nullptr && !saw_end_) in->lose("closed");
     may_show_end = may_show_error = true;
@@ -268,13 +269,13 @@ bool End::is_legal(std::error_code error) const {
   return is_reset && peer->may_show_error;
 }
 
-// Closed with a queue, and for ten seconds nobody has taken any of it.
+// True if it was closed with a queue, and its peer took nothing of it for ten seconds.
 bool End::has_lingered(Nanos now) const {
   constexpr Nanos kLinger{10'000'000'000};
   return is_closing_ && now - out->left_alone_at >= kLinger;
 }
 
-// What is ready is read before anybody is judged idle.
+// Available bytes are read before a connection counts as idle.
 bool End::has_unheard_bytes() const {
   return world.is_fair() && is_reading() && wanted_ == 0 && !is_rated_ && kind == Kind::local &&
          !is_secure && peer->is_raw && !in->is_lossy() && !in->is_following() &&
@@ -297,7 +298,7 @@ std::size_t End::choose_use(std::size_t size) {
   }
 }
 
-// ---- what the world asks
+// ---- state
 
 bool End::is_reading() const {
   return is_started_ && !is_over() && !is_paused_ && !saw_end_ && !is_closing_ && in != nullptr &&
@@ -309,12 +310,12 @@ bool End::keeps_loop_alive() const {
   return is_reading() || stream_->queued() > 0;
 }
 
-// Less than is wanted may be shown when there is no more to come.
+// A shorter on_data() is allowed when no more bytes will come.
 bool End::may_be_cut_short() const {
   return peer->may_show_end || peer->may_show_cut || peer->may_show_error || world.is_stormy();
 }
 
-// What on_data() has left can be seen; with want(), also what has come since.
+// Bytes that on_data() left are in unread(); with want(), later ones too.
 void End::check_unread() {
   const Bytes unread = stream_->unread();
   if (in_data_) {
@@ -322,7 +323,9 @@ void End::check_unread() {
                  name_of(*this), unread.size());
   }
   if (in == nullptr || is_closing_ || !stream_->is_open()) return;
-  // It is to be closed: nothing is offered any more.
+  // Functions that replaced themselves are destroyed before their callback is over.
+  if (world.is_dropping()) return;
+  // It is about to be closed: nothing is offered any more.
   const bool is_failing = overflowed_ || may_overflow_ || overread_ || is_file_short_;
   check(unread.size() >= left_ || is_failing, "unread_is_left", "%s: %zu unread, and %zu were left",
         name_of(*this), unread.size(), left_);
@@ -338,7 +341,7 @@ void End::look() {
   on_session_start();
   check(is_connecting_ == stream_->is_connecting() || is_closing_ || !stream_->is_open(),
         "is_connecting_tells", "%s: is_connecting() is wrong", name_of(*this));
-  if (is_over() || !stream_->is_open()) return;  // What has ended it keeps its time.
+  if (is_over() || !stream_->is_open()) return;  // The timeout that closed it stays as it was.
   if (stream_->is_full() && is_started_) owes_drained_ = true;
   check_unread();
   const std::size_t queued = stream_->queued();
@@ -367,15 +370,15 @@ bool End::Pace::holds(std::size_t count, Nanos now) const {
   return static_cast<double>(count - base) <= static_cast<double>(burst) + gained + 1;
 }
 
-// Rests for a rate's sake move the times of what has to do with bytes.
+// Pauses due to rate limits shift the timeouts that depend on bytes.
 void End::check_time(Nanos now) {
   if (is_over() || !is_started_ || world.is_stormy() || in_callback_) return;
   check_late(deadline_.is_late(now), deadline_.overdue,
              is_closing_ ? "deadline_while_closing" : "deadline_comes", *this);
   if (is_closing_ || is_rated_) return;
   check_late(idle_.is_late(now), idle_.overdue, "idle_timeout_comes", *this);
-  // The peer's end is read long before it is told, behind what was left at a full queue.
-  if (wanted_ > 0) idle_.latest = now;  // What has come is not shown yet.
+  // The peer's end is read long before it is reported, after the bytes left at a full queue.
+  if (wanted_ > 0) idle_.latest = now;  // The arrived bytes are not shown yet.
   if (!is_reading() || wanted_ > 0 || (peer->may_show_end && stream_->is_full()))
     read_.latest = now;
   check_late(read_.is_late(now), read_.overdue, "read_timeout_comes", *this);
@@ -423,6 +426,15 @@ void End::check_settled() {
         name_of(*this), stream_->is_full() ? ", and it stays full" : "");
   check(!peer->must_show_end() || saw_end_ || in == nullptr, "end_comes",
         "%s: its peer has gone, and it was not told", name_of(*this));
+}
+
+// No interest may be lost, so the end does not wait for a timeout where both sides have ended.
+void End::check_told_promptly() {
+  const bool may_be_late = world.is_stormy() || kind == Kind::tcp || kind == Kind::pipe ||
+                           (in != nullptr && in->is_lossy()) || (out != nullptr && out->is_lossy());
+  check(is_over() || may_be_late, "closed_comes_promptly",
+        "%s: on_closed() waits for a timeout%s%s", name_of(*this), is_secure ? ", over TLS" : "",
+        is_closing_ ? ", closing" : "");
 }
 
 void End::check_told() {

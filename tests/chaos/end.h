@@ -1,4 +1,4 @@
-// End: a Stream, the handlers it calls, and the exact model of what it may tell and must.
+// End: a Stream, its handlers, and the exact model of the callbacks that it may and must make.
 #pragma once
 
 #include <deque>
@@ -25,30 +25,30 @@ class End final : public Party {
   ~End() override;
   void catch_up() override;
 
-  // ---- what a program does
+  // ---- operations
 
   void act(const Step& step, const Visit& visit);
-  // Writes what goes to others, too: it is of that pattern from `offset` on.
+  // Writes bytes that others get too: they are of that pattern from `offset` on.
   void publish(Bytes bytes, unsigned pattern, std::size_t offset);
   void start();
   void destroy();
-  // The loop is run inside one of its callbacks: what is unread may come once more.
+  // The loop runs inside one of its callbacks: unread bytes may be offered once more.
   void note_run() {
     if (in_callback_) may_be_offered_again_ = true;
   }
-  // Some are made with what is rare otherwise: narrow limits, descriptors.
+  // Gives some of them rare settings: narrow limits, descriptors.
   void prepare(const Step& step);
-  // Somebody else has closed it, in good order.
+  // Another party closed it, in good order.
   void on_closed_for_it();
-  // With the descriptor that `other` has released.
+  // Uses the descriptor that `other` released.
   void go_on_from(const End& other);
-  // Its Stream is somebody else's from now on; where he is to go on to read.
+  // Gives its Stream to a new owner, and returns it. reads_from() is where that one reads on.
   std::unique_ptr<Stream> give_away(const char* how);
-  std::unique_ptr<Stream> pass_away();  // In full order: somebody else goes on.
+  std::unique_ptr<Stream> pass_away();  // In good order: the new owner continues.
   std::size_t reads_from() const { return in_data_ ? used_ + using_ : used_; }
-  // Without limits and deadlines, so that it can be counted on.
+  // Removes limits and deadlines, so that its behaviour is predictable.
   void make_plain();
-  // Nothing is on the way, or left behind, that would be in the way of a handshake.
+  // True if nothing queued or unread would disturb a handshake.
   bool may_be_secured() const;
   std::unique_ptr<Stream> pass_to_tls();
   bool is_plain() const;
@@ -62,53 +62,58 @@ class End final : public Party {
   bool is_session() const { return guest_ != nullptr; }
   std::unique_ptr<Stream> take_for_session();
   Guest& guest() { return *guest_; }
-  // It is `guest`'s from now on, in on_open() ...
+  // It belongs to `guest` from now on, in on_open() ...
   void on_session_open(Guest& guest);
   // ... is read from now on, with `open()` or on_drain(), ...
   void on_session_start();
   void on_session_drain(Nanos grace);
-  // ... and has gone.
+  // ... and was destroyed.
   void on_session_gone();
   void abort();
-  // As StreamHandler's, for those who are called in its place.
+  // The handler whose StreamHandler functions are called.
   Handler& handler() { return *handler_; }
 
   // ---- of Stream::connect()
 
-  // `begin` calls it; `may_fail` says which errors may come of it.
+  // `begin` calls it; `may_fail` returns whether an error is allowed.
   void connect(std::move_only_function<std::error_code(Stream&, StreamHandler&)> begin,
                std::move_only_function<bool(std::error_code) const> may_fail);
   bool is_connecting() const { return is_connecting_; }
 
-  // ---- what the world asks
+  // Whether a call to it is on the stack.
+  bool is_acting() const { return is_acting_; }
+  bool& acting() { return is_acting_; }
 
-  // Nobody is to be called: destroyed, aborted, released, or told of the end.
+  // ---- state
+
+  // No callback may come: destroyed, aborted, released, or closed.
   bool is_over() const { return is_gone_ || is_closed_; }
   bool is_gone() const { return is_gone_; }
   bool has_handle() const { return stream_ != nullptr; }
   Stream& stream() { return *stream_; }
   bool pauses_reading() const { return limits_.pause_reading; }
-  // Whether it alone must keep run() from returning.
+  // Returns whether it alone must keep run() from returning.
   bool keeps_loop_alive() const;
-  // Whether its peer's bytes have to be shown without anything else being done.
+  // True if its peer's bytes must be shown without any further call.
   bool is_reading() const;
 
-  // After each turn and each step: what can be seen from outside.
+  // After each turn and each step: checks the visible state.
   void look();
-  // After a turn outside of callbacks, at `now`: what should have happened by then.
+  // After a turn outside of callbacks, at `now`: checks what should have happened by then.
   void check_time(Nanos now);
-  // No more resting, no limits; what is unread is asked for.
+  // Lifts pauses and limits; asks for unread bytes.
   void make_friendly();
-  // Nothing more is to come from here.
+  // Nothing more is written here.
   void finish() { end(); }
   // Nothing moves any more.
   void check_settled();
+  void check_told_promptly();
   void check_told();
   void on_loop_gone();
 
  private:
   enum class Use : std::uint8_t { all, none, half, one, all_but_one };
-  // A timeout: not before `since + span`; surely not after `latest + span`.
+  // A timeout: must not expire before `since + span`; must expire by `latest + span`.
   struct Limit {
     bool is_over(Nanos now) const { return span > Nanos{0} && now - since >= span; }
     bool is_late(Nanos now) const { return span > Nanos{0} && now - latest - kSlack > span; }
@@ -119,7 +124,7 @@ class End final : public Party {
     int overdue = 0;
   };
 
-  // A rate of its own: since it was set, no more than the burst and what the time gives.
+  // Its rate limit: since it was set, no more than the burst and the rate times the time.
   struct Pace {
     bool holds(std::size_t count, Nanos now) const;
     Rate rate;
@@ -144,7 +149,7 @@ class End final : public Party {
   bool is_legal(std::error_code error) const;
   std::size_t choose_use(std::size_t size);
 
-  // ---- what a program does
+  // ---- operations
 
   void act_on_writing(const Step& step, const Visit& visit);
   void act_on_ending(const Step& step);
@@ -185,20 +190,20 @@ class End final : public Party {
   void in_is_at_risk(const char* why);
   void overflow();
 
-  Stream* stream_;  // Its own, or a session's.
+  Stream* stream_;  // Its own, or the session's.
   std::unique_ptr<Stream> owned_;
-  Guest* guest_ = nullptr;       // Whose it is.
-  bool awaits_session_ = false;  // It has not started it yet.
+  Guest* guest_ = nullptr;       // Its owner.
+  bool awaits_session_ = false;  // The session has not started it yet.
   bool in_open_ = false;
   Nanos opened_at_{0};
-  std::deque<Handler> handlers_;  // Those that were replaced stay, to notice late calls.
+  std::deque<Handler> handlers_;  // Replaced handlers stay, to notice late calls.
   Handler* handler_ = nullptr;
 
-  std::size_t used_ = 0;    // Of what came.
-  std::size_t left_ = 0;    // Shown behind that.
-  std::size_t using_ = 0;   // In on_data(): of what is shown.
-  bool may_hide_ = false;   // More has come, maybe, than was shown: with want().
-  std::size_t wanted_ = 0;  // Not called before so many are there.
+  std::size_t used_ = 0;    // Position of the first unused byte.
+  std::size_t left_ = 0;    // Bytes after it that were shown and left.
+  std::size_t using_ = 0;   // In on_data(): bytes of it used already.
+  bool may_hide_ = false;   // With want(): more may have arrived than was shown.
+  std::size_t wanted_ = 0;  // on_data() is not called before so many are unread.
   bool may_be_offered_again_ = false;
   int same_offers_ = 0;
   std::optional<Nanos> arrived_;
@@ -212,11 +217,11 @@ class End final : public Party {
   bool has_file_ = false;       // Files do not count for the limit.
   bool is_file_short_ = false;  // ENODATA is to come.
   bool overflowed_ = false;     // queue_full is to come.
-  bool may_overflow_ = false;   // When what was gathered cannot be sent at once.
+  bool may_overflow_ = false;   // If the corked bytes cannot be sent at once.
   bool overread_ = false;       // unread_full may come.
   bool is_rated_ = false;
   Pace reading_, writing_;
-  unsigned takes_descriptors_ = 0;  // Another number each time that it is switched on.
+  unsigned takes_descriptors_ = 0;  // A new number each time that it is switched on.
 
   bool is_started_ = false;
   bool is_connecting_ = false;
@@ -232,6 +237,7 @@ class End final : public Party {
   bool is_passed_on_ = false;
   bool in_callback_ = false;
   bool in_data_ = false;
+  bool is_acting_ = false;
 
   Limit idle_, read_, write_, deadline_;
   std::size_t last_queued_ = 0;

@@ -1,4 +1,4 @@
-// What a program does to an End, and what the model makes of it.
+// The operations on an End, and their effects on the model.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -46,7 +46,7 @@ Nanos span_of(std::uint32_t a) {
   return kSpans[a % (has_endless ? 8 : 7)];
 }
 
-// A file of a pattern of its own, for all Ends.
+// A file with its own pattern, shared by all Ends.
 int shared_file() {
   static const int file = [] {
     const int made = ::memfd_create("chaos", MFD_CLOEXEC);
@@ -70,7 +70,7 @@ std::size_t End::room() const {
   return out == nullptr || out->accepted() >= kMaxOfAChannel ? 0 : kMaxOfAChannel;
 }
 
-// A file that is too short has bytes in the queue that were never accepted.
+// If a file is too short, the queue contains bytes that were never accepted.
 std::size_t End::sent() const {
   const std::size_t waiting = stream_->queued();
   return out == nullptr || out->accepted() < waiting ? 0 : out->accepted() - waiting;
@@ -138,7 +138,7 @@ void End::publish(Bytes bytes, unsigned pattern, std::size_t offset) {
   look();
 }
 
-// Many pieces, some of them empty, as one write.
+// Many pieces, some of them empty, in one write.
 void End::write_span(const Step& step) {
   static constexpr std::size_t kMax[4] = {3, 40, 500, 5000};
   std::vector<Bytes> pieces(step.b % 5 == 0 ? step.b % 80 : step.b % 8);
@@ -164,7 +164,7 @@ namespace {
 struct Borrowed {
   World* world;
   std::vector<std::byte> bytes;
-  bool is_sent = false;  // A Stream has taken them: the loop gives them back.
+  bool is_sent = false;  // The Stream owns the pieces: the loop releases them.
   bool in_write = false;
 };
 
@@ -198,7 +198,7 @@ void End::write_buffer(const Step& step) {
   }
   const bool might = may_write();
   const std::size_t waiting = stream_->queued();
-  // It may be sent at once, given back, and its release function may do anything.
+  // It may be sent and released at once, and its release function may do anything.
   const Channel before = *out;
   out->accept_own(size);
   if (lent != nullptr) lent->in_write = true;
@@ -219,7 +219,7 @@ void End::echo(const Step& step, const Visit& visit) {
   const std::size_t skip = step.b % 4 == 0 ? step.a % size : 0;
   const std::size_t max = size - skip;
   const std::size_t count = step.b % 3 == 0 ? 1 + step.a % max : max;
-  if (visit.arrived_at + size > visit.end->in->accepted()) return;  // Of a write that was refused.
+  if (visit.arrived_at + size > visit.end->in->accepted()) return;  // The write was refused.
   const bool might = may_write();
   const std::size_t waiting = stream_->queued();
   const bool done = stream_->write(visit.arrived.subspan(skip, count));
@@ -245,7 +245,7 @@ void End::note_write(bool done, bool might, std::size_t waiting, Bytes bytes) {
   if (limits_.when_full == WhenFull::close) overflow();
 }
 
-// What the peer has sent before it went may go with the reset that it answers with.
+// The peer answers with a reset, which may discard the bytes that it sent before.
 void End::in_is_at_risk(const char* why) {
   if (in != nullptr) in->lose(why);
 }
@@ -407,7 +407,8 @@ StreamOptions End::make_options(const Step& step) {
   return options;
 }
 
-// What is at its default is left as it was. When memory runs out, any of them may have been taken.
+// Options with default values change nothing. When memory runs out, each of them may or may not
+// have been set.
 void End::note_options(const StreamOptions& options, bool is_taken) {
   check(is_taken || world.is_stormy(), "options_are_taken", "end %u: refused", number);
   world.count(Event::optioned);
@@ -443,9 +444,9 @@ void End::set_rate(const Step& step) {
                           {kRates[(step.a >> 4) % 4], kBursts[(step.a >> 6) % 4]}};
   if (!stream_->set_rate_limits(limits)) return;
   is_rated_ = true;
-  // What is gathered in its own callback goes by the new rate.
+  // Bytes corked in its own callback count for the new rate.
   reading_ = {limits.read, world.now(), in == nullptr ? 0 : in->shown()};
-  if (in_callback_ || may_hide_) reading_ = {};  // More may have been read than was shown.
+  if (in_callback_ || may_hide_) reading_ = {};  // More may be read already than was shown.
   writing_ = {limits.write, world.now(), sent()};
 }
 
@@ -454,7 +455,7 @@ void End::set_rate(const Step& step) {
 void End::act_on_time(const Step& step) {
   const Nanos span = span_of(step.a);
   const Limit limit{span, world.now(), world.now(), 0};
-  if (!stream_->is_open()) return;  // What has ended it keeps its time.
+  if (!stream_->is_open()) return;  // The timeout that closed it stays as it was.
   if (step.op == Op::idle_timeout) {
     stream_->set_idle_timeout(span);
     idle_ = limit;
@@ -508,7 +509,7 @@ void End::act_on_ending(const Step& step) {
 }
 
 void End::start() {
-  if (is_closed_) return;  // on_closed() would come once more.
+  if (is_closed_) return;  // on_closed() would be called again.
   name_handler();
   guest_ != nullptr ? stream_->start(*guest_) : stream_->start(*handler_);
 }
@@ -523,17 +524,17 @@ void End::start_with(const Step& step) {
   if (error) stream_->start(*handler_);
 }
 
-// The connection owns them, with what they hold, as long as it is there.
+// The connection owns the callbacks, with their captures, for its whole life.
 void End::start_functions(const Step& step) {
   if (is_closed_ || guest_ != nullptr) return;
   name_handler();
   Handler* handler = handler_;
-  const auto token = world.token();
+  const auto token = std::make_shared<const Token>(world.token());  // The last of them acts.
   StreamCallbacks functions;
   functions.on_data = [this, handler, token](Bytes bytes) {
     world.count(Event::functions_called);
     const std::size_t used = handler->on_data(bytes);
-    check(*token == kToken, "functions_stay", "gone while they were called");
+    check(**token == kToken, "functions_stay", "gone while they were called");
     return used;
   };
   functions.on_end = [handler, token] { handler->on_end(); };
@@ -544,7 +545,7 @@ void End::start_functions(const Step& step) {
   };
   functions.on_closed = [handler, token](std::error_code error) {
     handler->on_closed(error);
-    check(*token == kToken, "functions_stay", "gone while they were called");
+    check(**token == kToken, "functions_stay", "gone while they were called");
   };
   const StreamOptions options = step.b % 3 == 0 ? make_options(step) : StreamOptions{};
   const bool was_open = stream_->is_open();
@@ -553,7 +554,7 @@ void End::start_functions(const Step& step) {
   if (error) stream_->start(*handler_);
 }
 
-// Another one is called from now on.
+// Replaces the handler from now on.
 void End::name_handler() {
   catch_up();
   if (handler_ != nullptr) handler_->is_retired = true;
@@ -595,7 +596,7 @@ void End::end() {
   stream_->end();
 }
 
-// Who has not said his last word may lose what he has not read, if he is not waited for.
+// Without lingering, unread input makes the kernel send a reset, which may discard our last bytes.
 void End::close(Linger linger) {
   if (!stream_->is_open()) return;
   on_closed_for_it();
@@ -613,7 +614,7 @@ void End::on_closed_for_it() {
   gone("closed");
 }
 
-// In good order: what was written still goes.
+// In good order: written bytes are still sent.
 void End::gone(const char* how) {
   may_show_end = may_show_error = true;
   if (in != nullptr) in->lose(how);
@@ -632,7 +633,7 @@ void End::abort() {
   if (was_open) mark_dead("aborted");
 }
 
-// The other end may see anything but what is not true.
+// The other end may see an error or a truncated stream, but never wrong bytes.
 void End::mark_dead(const char* how) {
   may_show_error = may_show_cut = true;
   if (in != nullptr) in->lose(how);
@@ -660,7 +661,7 @@ std::unique_ptr<Stream> End::pass_away() {
   return std::move(owned_);
 }
 
-// Before it was connected. What it has written may still come to whom it called.
+// It ends before it was connected. Bytes that it has written may still reach the peer.
 void End::note_given_up() {
   if (!std::exchange(is_connecting_, false)) return;
   world.count(Event::given_up);
@@ -705,7 +706,7 @@ void End::move() {
   stream_ = owned_.get();
 }
 
-// Its Stream is overwritten by `other`'s, and goes with what `other` had.
+// Its Stream is replaced by `other`'s by a move, and destroyed.
 void End::move_over(End& other) {
   if (!has_handle() || !other.has_handle()) return;
   if (guest_ != nullptr || other.guest_ != nullptr) return;
@@ -718,7 +719,7 @@ void End::move_over(End& other) {
 }
 
 void End::release(bool to_raw) {
-  if (in_data_ || guest_ != nullptr || is_connecting_) return;  // What is shown is not used yet.
+  if (in_data_ || guest_ != nullptr || is_connecting_) return;  // Bytes are in use.
   const bool was_open = stream_->is_open();
   const std::size_t waiting = stream_->queued();
   const std::size_t left = left_;
@@ -738,7 +739,7 @@ void End::release(bool to_raw) {
         "release_gives", "end %u: %s with nothing queued or unread", number,
         released ? "" : released.error().message().c_str());
   if (!released) return;
-  // In a callback, what was gathered is sent first.
+  // In a callback, corked bytes are sent first.
   check((waiting == 0 || world.loop().depth() > 0) && left == 0, "release_loses_nothing",
         "end %u: %zu queued, %zu unread", number, waiting, left);
   check(!overflowed_, "release_of_the_broken", "end %u: released, and it is broken", number);
@@ -791,7 +792,7 @@ void End::on_session_open(Guest& guest) {
   handler_ = &handlers_.emplace_back(*this);
   awaits_session_ = in_open_ = true;
   opened_at_ = world.now();
-  // One that was started before is called as before until on_open() has returned.
+  // If it was started before, it has the rules of before until on_open() returns.
   world.visit({Where::open, this}, is_started_ ? Running::no : Running::yes);
   in_open_ = false;
 }
@@ -808,7 +809,7 @@ void End::on_session_drain(Nanos grace) {
   if (stream_->is_open()) deadline_ = {std::max(grace, Nanos{1}), world.now(), world.now(), 0};
 }
 
-// With the Sessions, if not over.
+// Destroyed with the Sessions, if not closed.
 void End::on_session_gone() {
   catch_up();
   if (!is_over() && stream_->is_open()) gone("thrown away with its session");

@@ -29,9 +29,11 @@ Guest::~Guest() {
         "a session is destroyed outside of run()");
   if (is_gone_ != nullptr) *is_gone_ = true;
   if (!host_.is_going) world.count(Event::session_swept);
-  if (end_ == nullptr) return;
-  host_.live.erase(end_->number);
-  end_->on_session_gone();
+  if (end_ != nullptr) {
+    host_.live.erase(end_->number);
+    end_->on_session_gone();
+  }
+  if (!host_.is_going) world.on_dropped();
 }
 
 std::size_t Guest::on_data(Bytes bytes) { return end_->handler().on_data(bytes); }
@@ -166,8 +168,8 @@ void Guests::drain(Host& host, const Step& step) {
   const std::set<unsigned> before = host.live;
   host.told.clear();
   host.drained_by = deadline_after(world_.now(), grace);
-  host.owes_done = true;
   const unsigned drain = ++host.drains;
+  host.owed.insert(drain);
   const auto done = [this, &host, drain, token = world_.token()] { on_done(host, drain); };
   world_.count(Event::sessions_drained);
   const bool was_draining = std::exchange(host.in_drain, true);
@@ -192,11 +194,9 @@ void Guests::on_done(Host& host, unsigned number) {
   check(!host.in_drain || world_.loop().depth() > host.drain_depth, "not_from_inside",
         "done inside drain()");
   check(!host.is_going, "gone_hears_nothing", "done of Sessions that are gone");
-  check(host.drains == number && host.owes_done, "drained_once",
-        "done twice, or of another drain()");
+  check(host.owed.erase(number) == 1, "drained_once", "done twice");
   check(host.is_going || host.list->empty(), "drained_is_empty", "%zu sessions are left",
         host.live.size());
-  host.owes_done = false;
   world_.visit({.where = Where::done});
 }
 
@@ -213,7 +213,7 @@ void Guests::end_all(Host& host, const Step& step) {
     check(host.live.count(number) == 0, "all_are_ended", "end_all() has left a session");
 }
 
-// Some are ended while it goes along.
+// Some sessions end during the iteration.
 void Guests::for_each(Host& host, const Step& step, const Visit& visit) {
   const std::set<unsigned> before = host.live;
   std::set<unsigned> seen;
@@ -240,11 +240,11 @@ void Guests::for_each(Host& host, const Step& step, const Visit& visit) {
           "for_each() has left one out");
 }
 
-// Its sessions are closed in good order, and nobody is called any more.
+// Closes its sessions in good order. No callback may follow.
 void Guests::destroy(Host& host) {
   if (host.list == nullptr) return;
   host.is_going = true;
-  host.owes_done = false;
+  host.owed.clear();
   host.list = nullptr;
   if (host.door != nullptr) world_.note_gone(*host.door);
   host.own.reset();
@@ -252,7 +252,7 @@ void Guests::destroy(Host& host) {
   check(host.guests == 0, "sessions_go", "%zu are left", host.guests);
 }
 
-// ---- what must hold
+// ---- invariants
 
 void Guests::look() {
   for (const auto& host : hosts_) {
@@ -273,7 +273,7 @@ void Guests::check_empty() {
   if (world_.is_stormy()) return;
   for (const auto& host : hosts_) {
     check(host->live.empty(), "sessions_end", "%zu have not ended", host->live.size());
-    check(!host->owes_done, "drained_comes", "done has not come");
+    check(host->owed.empty(), "drained_comes", "done has not come");
   }
 }
 

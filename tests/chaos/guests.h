@@ -1,5 +1,5 @@
-// Guests: sessions, of Sessions that are given the Streams of Ends, and of servers. A session's
-// Stream is played by an End, too, whose calls come by way of the session.
+// Guests: sessions, of Sessions that are given the Streams of Ends, and of servers. An End also
+// plays a session's Stream; its callbacks come by way of the session.
 #pragma once
 
 #include <memory>
@@ -18,30 +18,30 @@ class Guests;
 class World;
 struct Visit;
 
-// Sessions, or a server with its own; and what is known of them.
+// Sessions, or a server with sessions; and their model.
 struct Host {
   explicit Host(World& its_world) : world(its_world) {}
 
   World& world;
   std::unique_ptr<Sessions<Guest>> own;
   Server<Guest> server;
-  Sessions<Guest>* list = nullptr;  // nullptr when it has gone.
-  Doors::Door* door = nullptr;      // A server's.
-  std::set<unsigned> live;          // The numbers of those that have not ended.
-  std::size_t guests = 0;           // Those that have not been destroyed.
+  Sessions<Guest>* list = nullptr;  // nullptr once destroyed.
+  Doors::Door* door = nullptr;      // The server's listener.
+  std::set<unsigned> live;          // The numbers of the open ones.
+  std::size_t guests = 0;           // Guests that were not destroyed.
   bool is_going = false;
   bool in_drain = false;
-  int drain_depth = 0;      // Of runs: what is run inside on_drain() may tell that all is done.
-  std::error_code ending;   // With what all are being ended just now.
-  Nanos drained_by{-1};     // Negative when it is not being drained.
-  std::set<unsigned> told;  // on_drain(), of the last drain().
+  int drain_depth = 0;      // Runs inside on_drain(), which may report that all is done.
+  std::error_code ending;   // The error with which all are being ended.
+  Nanos drained_by{-1};     // Negative if it is not being drained.
+  std::set<unsigned> told;  // Their on_drain() was called in the last drain().
   unsigned drains = 0;
-  bool owes_done = false;
+  std::set<unsigned> owed;  // Calls of drain() whose callback is still due.
 };
 
 class Guest : public Session {
  public:
-  // `end`: whose Stream it is; nullptr for one that a server has let in.
+  // `end` plays its Stream; nullptr for a session that a server accepted.
   explicit Guest(Host& host, End* end = nullptr);
   ~Guest() override;
 
@@ -54,10 +54,10 @@ class Guest : public Session {
   void on_drain() override;
   void on_closed(std::error_code error) override;
 
-  // All are being ended with it just now.
+  // The error with which all are being ended.
   bool is_ended_with(std::error_code error) const { return host_.ending && host_.ending == error; }
   bool is_being_ended() const { return static_cast<bool>(host_.ending); }
-  // It is about to be ended without another call.
+  // It is about to end without another call.
   void note_abort();
   End& end() { return *end_; }
 
@@ -73,11 +73,11 @@ class Guests {
   ~Guests();
 
   void act(const Step& step, const Visit& visit);
-  // Its Stream becomes a session's.
+  // Gives its Stream to a session.
   void take_in(End& end, const Step& step);
 
   void look();
-  // Nothing moves any more: those that have ended are gone.
+  // Nothing moves any more: ended sessions must be destroyed.
   void check_settled();
   // No connection is left.
   void check_empty();

@@ -1,4 +1,4 @@
-// The handler of an End: tells it which of its handlers was called.
+// The handler of an End: passes each call on, with the handler that received it.
 #pragma once
 
 #include "chaos/end.h"
@@ -18,7 +18,7 @@ class End::Handler final : public StreamHandler {
   void on_drained() override { end_.on_drained(*this); }
   void on_closed(std::error_code error) override { end_.on_closed(*this, error); }
 
-  bool is_retired = false;  // Another one was named since.
+  bool is_retired = false;  // It was replaced since.
 
  private:
   End& end_;

@@ -11,7 +11,7 @@ namespace spate::chaos {
 
 namespace {
 
-// They cost more than all the rest of a program.
+// They cost more than the rest of a program.
 constexpr std::size_t kMaxPairs = 3;
 constexpr Nanos kTimeout{10'000'000'000};  // That of the contexts.
 
@@ -22,7 +22,7 @@ void prepare_certificates() {
   static_cast<void>(testing::test_client_context());
 }
 
-// Stands for an End from then on until that goes on, or for ever.
+// Stands in for an End during its handshake, or for good if that fails.
 struct Handshakes::Side final : Party {
   Side(World& its_world, End& its_end) : Party(its_world, 0, its_end.kind, true), before(its_end) {
     in = its_end.in;
@@ -57,7 +57,8 @@ struct Handshakes::Pair {
 Handshakes::Handshakes(World& world) : world_(world) {}
 Handshakes::~Handshakes() = default;
 
-// What has come and is not used up, or waits to be sent, may not be taken for what is protected.
+// If bytes are unread or queued, the handshake may fail: plain bytes must not be taken for
+// protected ones.
 void Handshakes::begin(End& end, const Step& step) {
   if (pairs_.size() == kMaxPairs || end.out == nullptr || end.in == nullptr) return;
   if (end.peer->is_raw) return;

@@ -1,5 +1,5 @@
-// Handshakes: the two Ends of a connection change to TLS together (STARTTLS), and go on as two
-// others, each when it is told that they have shaken hands.
+// Handshakes: the two Ends of a connection change to TLS together (STARTTLS), and continue as two
+// others, each when its handshake has finished.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace spate::chaos {
 class End;
 class World;
 
-// Makes what all programs share.
+// Makes the certificates that all programs share.
 void prepare_certificates();
 
 class Handshakes {
@@ -23,14 +23,15 @@ class Handshakes {
   explicit Handshakes(World& world);
   ~Handshakes();
 
-  // `end` and its peer. Nothing happens unless both are Ends that may be handed on.
+  // Starts a handshake between `end` and its peer. Does nothing unless both are Ends that may be
+  // handed on.
   void begin(End& end, const Step& step);
-  // One is given up; or the contexts change.
+  // Cancels one; or changes the contexts.
   void act(const Step& step);
 
-  // Somebody shakes hands over what the kernel carries in its own time.
+  // True if a handshake runs over a transport with its own timing.
   bool has_slow() const;
-  // Nothing moves any more: all were told.
+  // Nothing moves any more: every handshake must have its result.
   void check_settled() const;
   void close();
 

@@ -1,4 +1,4 @@
-// How a World comes by its connections.
+// The connections of a World.
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -43,7 +43,7 @@ bool open_tcp(int fds[2]) {
   return fds[1] >= 0;
 }
 
-// A small window would have TCP wait for timers of the kernel's.
+// With a small window, TCP would wait for the kernel's timers.
 void make_small(int fd, Kind kind) {
   const int size = kind == Kind::tcp ? 16384 : 4096;
   ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
@@ -100,7 +100,7 @@ void World::add_pair(Kind kind, Stream first, Stream second, const Step& step) {
   if (step.b % 16 == 5 && !is_left_out("secure")) secure(left, step);
 }
 
-// A pipe is written to at its second end.
+// A pipe is written at its second end.
 void World::add_fds(Kind kind, int first, int second, const Step& step) {
   const std::size_t choice = step.a / 64 % 4;
   Party* parties[2];
@@ -172,7 +172,8 @@ void World::await(Party& party) {
   party.peer = &ghost_;
 }
 
-// What one has written, maybe before it was connected, is what the other one reads.
+// Connects the halves: bytes that one has written, even before it was connected, are those that the
+// other reads.
 void World::join_halves(Party& party, Party& other) {
   if (party.out == nullptr) party.out = other.in;
   if (other.in->is_lossy()) party.out->lose(other.in->loss());

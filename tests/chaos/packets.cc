@@ -18,9 +18,9 @@ namespace spate::chaos {
 namespace {
 
 constexpr std::size_t kMaxSockets = 4;
-constexpr std::size_t kHead = 8;  // Who sends to whom, and which packet of his it is.
+constexpr std::size_t kHead = 8;  // Sender, receiver, and the sender's packet number.
 
-// What `sender` sends to `target` as its packet `number`, `size` bytes long.
+// Returns packet `number` from `sender` to `target`, `size` bytes long.
 std::vector<std::byte> packet(unsigned sender, unsigned number, std::size_t size) {
   std::vector<std::byte> bytes(std::max(size, kHead));
   const std::uint32_t head[2] = {sender, number};
@@ -157,7 +157,7 @@ void Packets::open(const Step& step) {
   sockets_.push_back(std::move(made));
 }
 
-// One packet, several at once, or one that is split.
+// Sends one packet, several at once, or one that is split.
 void Packets::send(Socket& from, const Step& step) {
   static constexpr std::size_t kSizes[4] = {8, 64, 300, 3000};
   Socket* to = some_socket(step.b);
@@ -231,7 +231,7 @@ void Packets::make_friendly() {
   }
 }
 
-// The loopback loses nothing that there is room for, and so few packets always have room.
+// Loopback drops packets only when a buffer is full, and so few packets always fit.
 void Packets::check_settled() {
   if (world_.is_stormy()) return;
   for (const auto& socket : sockets_) {

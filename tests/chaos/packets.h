@@ -1,5 +1,5 @@
 // Packets: datagram sockets of the library's and bare ones that send to each other. Each packet
-// carries its sender and its number, so that it tells who sent it, and comes once at most.
+// carries its sender and its number, so that it can be checked; it arrives at most once.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ class Packets {
 
   void act(const Step& step, const Visit& visit);
   void make_friendly();
-  // All that was sent to one who listens has come, unless the kernel had no room.
+  // Every packet sent to a listening socket must have arrived, unless the kernel had no room.
   void check_settled();
   void close();
 

@@ -1,5 +1,5 @@
 // Party: one end of a connection, played by a Stream (End) or by the test with a bare descriptor
-// (Raw), and what the other end may see of how this one goes.
+// (Raw), and the ways in which the other end may see it end.
 #pragma once
 
 #include "chaos/channel.h"
@@ -14,12 +14,12 @@ struct Party {
   Party(const Party&) = delete;
   Party& operator=(const Party&) = delete;
 
-  // Notes what has become of it since: before the other end is judged by it.
+  // Updates its state, before the other end is judged by it.
   virtual void catch_up() {}
 
-  // The other end may take what is not all for all.
+  // The other end may take a truncated stream for a complete one.
   virtual bool may_end_short() const { return false; }
-  // The other end is certain to be told that this one has gone.
+  // The other end is certain to learn that this one is closed.
   virtual bool must_show_end() const { return may_show_end || may_show_cut; }
 
   World& world;
@@ -28,10 +28,10 @@ struct Party {
   const bool is_raw;
   bool is_secure = false;  // Over TLS.
   Party* peer = nullptr;
-  Channel* in = nullptr;   // None at the end of a pipe that only writes, ...
+  Channel* in = nullptr;   // Null at the end of a pipe that only writes, ...
   Channel* out = nullptr;  // ... or only reads.
 
-  // The other end may see: all that was sent and then the end; an end in the middle; an error.
+  // The other end may see: all bytes and then EOF; EOF in the middle; an error.
   bool may_show_end = false;
   bool may_show_cut = false;
   bool may_show_error = false;

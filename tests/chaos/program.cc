@@ -25,6 +25,8 @@ constexpr OpInfo kInfos[kOps] = {
     {"timer", 24, kBoth},
     {"group", 8, kBoth},
     {"publish", 30, kBoth},
+    {"fork", 2, kOutside},
+    {"ask", 10, kBoth},
     {"after", 10, kBoth},
     {"defer", 10, kBoth},
     {"signal", 10, kBoth},
@@ -92,7 +94,8 @@ constexpr OpInfo kInfos[kOps] = {
 constexpr const char* kWhereNames[kWheres] = {
     "outside",        "anywhere",    "on_data",    "on_end",    "on_drained", "on_closed",
     "on_descriptors", "in timer",    "in post",    "on_accept", "connected",  "on_packets",
-    "on_error",       "on_writable", "in release", "on_open",   "on_drain",   "when done"};
+    "on_error",       "on_writable", "in release", "on_open",   "on_drain",   "when done",
+    "in destructor"};
 
 constexpr unsigned total_weight() {
   unsigned total = 0;
@@ -107,14 +110,15 @@ Op choose_op(Tape& tape) {
   return static_cast<Op>(op);
 }
 
-// Half of what may be done in callbacks is done there: in any mostly, since some kinds are rare.
+// Half of the operations allowed in callbacks are done there: mostly in any callback, since some
+// kinds are rare.
 Where choose_where(Tape& tape, Places places) {
   if (places == kInData) return Where::data;
   const std::size_t choice = tape.below(64);
   if (places == kOutside || (places == kBoth && choice < 32)) return Where::outside;
   if (choice % 3 == 0) return Where::anywhere;
   if (choice % 3 == 1) return Where::data;
-  return static_cast<Where>(2 + choice % (kWheres - 2));
+  return static_cast<Where>(2 + tape.below(kWheres - 2));
 }
 
 Step make_step(Tape& tape) {
@@ -159,7 +163,7 @@ Program make_program(Tape& tape) {
   for (std::size_t i = 0; i < count && !tape.is_over(); ++i) {
     Step step = make_step(tape);
     Step& before = program.steps.back();
-    // What is done together in one callback finds more than what is done alone.
+    // Several operations in one callback find more bugs than one alone.
     const bool joins = step.where != Where::outside && before.where != Where::outside;
     if (joins && tape.below(2) == 0) {
       before.more = true;

@@ -1,8 +1,8 @@
-// Program: a list of steps, all of them written down before the first is done, so that one that
-// fails can be done again with fewer.
+// Program: a list of steps, all of which are drawn before the first is done, so that a failing
+// program can be repeated with fewer.
 //
-// A step is done outside of callbacks, in its turn; or it is laid out when its turn comes, for the
-// next callback of the kind that it names.
+// A step is done outside of callbacks, in its turn; or it is planned in its turn, for the next
+// callback of the kind that it names.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace spate::chaos {
 
 enum class Op : std::uint8_t {
-  // The world's.
+  // Operations of the world.
   link,
   turn,
   advance,
@@ -25,6 +25,8 @@ enum class Op : std::uint8_t {
   timer,
   group,
   publish,
+  fork,
+  ask,
   after,
   defer,
   signal,
@@ -32,7 +34,7 @@ enum class Op : std::uint8_t {
   offloading,
   spawn,
   process,
-  // A stream's.
+  // Operations of a stream.
   write,
   write_buffer,
   write_pieces,
@@ -69,14 +71,14 @@ enum class Op : std::uint8_t {
   become_session,
   relay,
   secure,
-  // A raw peer's.
+  // Operations of a raw peer.
   peer_send,
   peer_read,
   peer_mode,
   peer_end,
   peer_reset,
   peer_close,
-  // Listeners, connecting, clients.
+  // Operations of listeners, connect() and clients.
   listen,
   listener,
   connect,
@@ -97,7 +99,7 @@ inline constexpr int kOps = static_cast<int>(Op::packets_change) + 1;
 
 enum class Where : std::uint8_t {
   outside,
-  anywhere,  // In whichever callback comes next.
+  anywhere,  // In the next callback of any kind.
   data,
   end,
   drained,
@@ -113,28 +115,29 @@ enum class Where : std::uint8_t {
   released,  // A Buffer's release function.
   open,      // A session's on_open(), ...
   drain,     // ... and its on_drain().
-  done,      // What is told once: after(), defer(), offload(), relay(), spawn(), drain().
+  done,      // Callbacks that come once: after(), defer(), offload(), relay(), spawn(), drain().
+  dropped,   // The destructor of a function that the library was given, or of a session.
 };
-inline constexpr int kWheres = static_cast<int>(Where::done) + 1;
+inline constexpr int kWheres = static_cast<int>(Where::dropped) + 1;
 
 const char* name_of(Op op);
 const char* name_of(Where where);
-// Whether programs do this there at all.
+// Returns whether programs do this operation there at all.
 bool is_possible(Op op, Where where);
 
 struct Step {
   Op op;
   Where where;
-  std::uint8_t target;  // Which object; for most, the callback's own.
-  bool more;            // The callback goes on to the next step laid out for it.
+  std::uint8_t target;  // The object; for most, the callback's own.
+  bool more;            // The callback continues with the next step planned for it.
   std::uint32_t a;
   std::uint32_t b;
 };
 
 enum class Weather : std::uint8_t {
   fair,
-  gusty,   // Calls are cut short, interrupted, or told to come again. Nothing may get lost.
-  stormy,  // They fail. Everything may end, and all must be told.
+  gusty,   // Calls are cut short, or fail with EINTR or EAGAIN. Nothing may get lost.
+  stormy,  // They fail. Every connection may end, and each must report it.
 };
 
 struct Program {

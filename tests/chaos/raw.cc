@@ -103,7 +103,7 @@ bool Raw::read(std::size_t max) {
   return true;
 }
 
-// The kernel tells it once, whether to a write or to a read.
+// The kernel reports it once, to a write or to a read.
 void Raw::on_error(int error) {
   is_over_ = true;
   world.moved();
@@ -151,7 +151,7 @@ void Raw::gone() {
   ::close(std::exchange(fd_, -1));
 }
 
-// With input that was not read this is a reset; later writes to it are answered with one.
+// With unread input, close() sends a reset; later writes to it cause one.
 void Raw::close() {
   if (fd_ < 0) return;
   world.tell("[peer %u closes]", number);

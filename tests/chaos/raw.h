@@ -1,5 +1,5 @@
-// Raw: the other end as an adversary plays it, with a bare non-blocking descriptor: a byte at a
-// time, stalls, resets, floods, ends in the middle.
+// Raw: an adversary at the other end, with a bare non-blocking descriptor: a byte at a time,
+// stalls, resets, floods, ends in the middle.
 #pragma once
 
 #include "chaos/party.h"
@@ -14,13 +14,13 @@ class Raw final : public Party {
   ~Raw() override;
 
   void act(const Step& step);
-  // What it does by itself after each turn. True if a byte has moved.
+  // Acts by itself after each turn. Returns true if a byte moved.
   bool go_on();
   bool read_all();
   void make_friendly() { mode_ = Mode::reads; }
   void end();
   void close();
-  // Nothing moves any more: what was sent to it and not lost must be here.
+  // Nothing moves any more: every byte sent to it and not lost must be here.
   void check_settled();
   void check_told();
   bool is_open() const { return fd_ >= 0; }
@@ -39,7 +39,7 @@ class Raw final : public Party {
 
   int fd_;
   Mode mode_ = Mode::reads;
-  bool is_over_ = false;  // Its reading: the end, or an error.
+  bool is_over_ = false;  // It has read EOF, or an error.
   bool saw_end_ = false;
   bool has_ended_ = false;
 };

@@ -1,6 +1,7 @@
 #include "chaos/runner.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/time.h>
@@ -21,18 +22,21 @@
 #ifdef SPATE_TEST_FINDS_LEAKS
 #include <sanitizer/lsan_interface.h>
 #endif
+#ifdef SPATE_TEST_SANITIZED
+#include <sanitizer/allocator_interface.h>
+#endif
 
 namespace spate::chaos {
 
 namespace {
 
-constexpr int kFailed = 67;  // The exit status of a child that has called fail().
-// What one program may use of the processor, and what it may take on a machine full of others.
+constexpr int kFailed = 67;  // The exit status of a child that called fail().
+// Limits of one program: processor time, and elapsed time on a busy machine.
 constexpr unsigned kMaxSeconds = testing::kIsSanitized ? 20 : 4;
 constexpr unsigned kMaxSecondsAsleep = 30 * kMaxSeconds;
 constexpr int kMaxFds = 400;
 
-// What a child leaves behind, whatever becomes of it.
+// The report that a child leaves, however it ends.
 struct Report {
   std::uint64_t seed;
   char promise[40];
@@ -54,7 +58,7 @@ void note_failure(const char* promise, const char* how) {
   ::_exit(kFailed);
 }
 
-// How many descriptors are open, of the first few hundred.
+// Returns how many of the first few hundred descriptors are open.
 int count_fds() {
   pollfd fds[kMaxFds];
   for (int i = 0; i < kMaxFds; ++i) fds[i] = {.fd = i, .events = 0, .revents = 0};
@@ -72,12 +76,21 @@ bool has_leak() {
 #endif
 }
 
+// Bytes that are allocated. The allocator of a sanitizer is its own.
+std::size_t used_memory() {
+#ifdef SPATE_TEST_SANITIZED
+  return __sanitizer_get_current_allocated_bytes();
+#else
+  return ::mallinfo2().uordblks;
+#endif
+}
+
 Program program_of(std::uint64_t seed) {
   Tape tape(seed);
   return make_program(tape);
 }
 
-// In a child. Returns its promise if it failed, or "" if not.
+// Runs a program in a child. Returns the broken promise, or "".
 std::string in_child(const std::function<void()>& work, bool is_silent) {
   Report* report = shared_report();
   report->promise[0] = report->how[0] = 0;
@@ -103,7 +116,7 @@ std::string in_child(const std::function<void()>& work, bool is_silent) {
   return "crash";
 }
 
-// What happens in programs that pass, too.
+// Prints the trace of programs that pass, too.
 bool is_told() { return std::getenv("SPATE_CHAOS_TELL") != nullptr; }
 
 void limit_time(bool on) {
@@ -135,7 +148,7 @@ bool fails_alike(const Program& program, std::string_view backend, const std::st
   return in_child([&] { run_alone(program, backend, false); }, true) == promise;
 }
 
-// Without as many steps as can be left out, long stretches first.
+// Removes as many steps as possible, long stretches first.
 Program shrink(Program program, std::string_view backend, const std::string& promise) {
   const auto keep_if_it_fails = [&](const Program& candidate) {
     if (!fails_alike(candidate, backend, promise)) return false;
@@ -218,6 +231,24 @@ void run_program(const Program& program, std::string_view backend, Coverage* cov
     world.run(program);
   }
   check(count_fds() == fds, "descriptors_return", "%d open before, %d after", fds, count_fds());
+}
+
+std::vector<std::size_t> repeat_program(const Program& program, std::string_view backend,
+                                        std::size_t count) {
+  prepare_links();
+  prepare_files();
+  prepare_certificates();
+  Ground ground(backend);
+  ground.use_all_buckets();
+  std::vector<std::size_t> used(count);
+  for (std::size_t& each : used) {
+    {
+      World world({.backend = backend, .ground = &ground});
+      world.run(program);
+    }
+    each = used_memory();
+  }
+  return used;
 }
 
 bool survey(const Batch& batch) {

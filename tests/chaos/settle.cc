@@ -1,4 +1,5 @@
-// How a program ends: everybody turns friendly, all that is owed must come, and nothing is left.
+// The end of a program: all parties turn friendly, all pending events must come, and nothing may be
+// left.
 #include <poll.h>
 
 #include <algorithm>
@@ -13,7 +14,9 @@ namespace {
 
 constexpr int kMaxTurns = 200'000;
 constexpr int kMaxSpins = 1000;
-// Turns without anything to see before the loop is believed to be done.
+// The limit for ends that wait for no timeout: less than any timeout of the library.
+constexpr Nanos kPromptly = std::chrono::seconds{3};
+// Turns without progress before the loop counts as idle.
 constexpr int kStillTurns = 3;
 
 }  // namespace
@@ -44,7 +47,7 @@ void World::install_weather(const Program& program) {
   faults_.emplace(*plan_);
 }
 
-// Turns until nothing moves; the clock goes on when only that helps, `patience` at most.
+// Runs turns until nothing moves. Advances the clock if only that helps, by `patience` at most.
 bool World::settle(Nanos patience) {
   const Nanos end = clock_.monotonic() + patience;
   int still = 0;
@@ -76,7 +79,7 @@ bool World::settle(Nanos patience) {
     if (wait >= kForever || clock_.monotonic() + wait > end) return true;
     clock_.advance(wait);
     still = spins = 0;
-    if (has_connecting()) naps = 0;  // The next address, or another answer, is the kernel's again.
+    if (has_connecting()) naps = 0;  // The next address may be slow again.
   }
   return false;
 }
@@ -89,19 +92,19 @@ std::size_t World::total_queued() const {
   return total;
 }
 
-// How often to wait for the kernel, which takes its time with TCP: until the other side has
-// acknowledged something it may hold back what was sent. Not for long, where only the clock helps.
+// Returns how often to wait for the kernel: TCP may delay bytes until the other side has
+// acknowledged earlier ones. The number is small where only the clock helps.
 int World::max_naps(Nanos wait) const {
   constexpr int kFew = 12;
   constexpr int kMany = 100;
-  constexpr int kPatient = 400;  // On a machine full of others.
+  constexpr int kPatient = 400;  // On a busy machine.
   if (chores_.has_jobs() || couriers_.has_process_ending()) return kPatient;
   if (has_connecting()) return wait < kForever ? kFew : kMany;
   if (has_bytes_on_the_way()) return wait < std::chrono::seconds{1} ? kFew : kMany;
   return is_parting_ && has_tcp_untold() ? kMany : 0;
 }
 
-// What somebody else carries, in his own time.
+// True if another process or the kernel carries the bytes, at its own pace.
 bool World::is_slow(Kind kind) const {
   return kind == Kind::tcp || (kind == Kind::pipe && couriers_.has_process());
 }
@@ -157,6 +160,8 @@ void World::finish() {
   guests_.check_settled();
   chores_.check_settled();
   handshakes_.check_settled();
+  neighbour_.check_settled();
+  neighbour_.close();
   for (const End* end : lost_callers_) end->out->lose("nobody was there");
   for (auto& [port, half] : halves_) half.party->out->lose("nobody was there");
   for (const auto& end : ends_) end->check_settled();
@@ -165,7 +170,7 @@ void World::finish() {
   check_empty();
 }
 
-// Those that have only just been accepted or connected.
+// Makes Ends friendly that were accepted or connected meanwhile.
 void World::make_friendly_again() {
   std::size_t known;
   do {
@@ -177,7 +182,8 @@ void World::make_friendly_again() {
   } while (known < ends_.size());
 }
 
-// All end, and all must be told. What lingers has its peer's end, or its ten seconds.
+// Ends all connections, and checks that each reports it: promptly, since both sides end. One that
+// has lost bytes may linger for ten seconds.
 void World::part() {
   tell("everybody ends");
   is_parting_ = true;
@@ -185,6 +191,8 @@ void World::part() {
     if (end->has_handle() && !end->is_over()) end->finish();
   }
   for (const auto& raw : raws_) raw->end();
+  settle_all(kPromptly, "parting");
+  for (const auto& end : ends_) end->check_told_promptly();
   settle_all(std::chrono::seconds{60}, "parting");
   for (const auto& end : ends_) end->check_told();
   for (const auto& raw : raws_) raw->check_told();
@@ -200,43 +208,49 @@ void World::part() {
   for (const auto& raw : raws_) raw->close();
 }
 
-// Nothing is left that keeps the loop from returning.
+// Afterwards nothing keeps the loop from returning.
 void World::check_empty() {
   check(loop_->active_count() == 0, "nothing_is_left", "%lld still active",
         static_cast<long long>(loop_->active_count()));
   check(loop_->pending_count() == 0, "nothing_is_left", "%zu still pending",
         loop_->pending_count());
-  // One for all deadlines of Streams may be early, and find nothing.
+  // The timer for all deadlines of Streams may fire early, without effect.
   check(loop_->metrics().active_timers <= 1, "nothing_is_left", "%zu timers",
         loop_->metrics().active_timers);
   couriers_.close();
   handshakes_.close();
   chores_.close();
-  loop_.reset();
+  if (around_.ground == nullptr) loop_.reset();
   check_tokens();
 }
 
 void World::check_tokens() {
-  check(token_.use_count() == 1, "callables_are_destroyed", "%ld are left", token_.use_count() - 1);
+  check(number_.use_count() == 1, "callables_are_destroyed", "%ld are left",
+        number_.use_count() - 1);
 }
 
-// The loop goes first: Streams are closed, and nobody is told.
+// The loop is destroyed first: Streams are closed without a callback.
 void World::lose_loop() {
   tell("the loop goes first");
   laid_out_.clear();
   chores_.on_loop_gone();
   loop_.reset();
+  neighbour_.close();
   for (const auto& end : ends_) end->on_loop_gone();
+  close_handles();
+  chores_.close();
+  tickers_.clear();
+  groups_.clear();
+  check_tokens();
+}
+
+void World::close_handles() {
   guests_.close();
   for (const auto& end : ends_) end->destroy();
   doors_.close();
   packets_.close();
   couriers_.close();
   handshakes_.close();
-  chores_.close();
-  tickers_.clear();
-  groups_.clear();
-  check_tokens();
 }
 
 }  // namespace spate::chaos

@@ -1,5 +1,5 @@
-// Tape: where a random program's decisions come from: a seed, or the bytes that a fuzzer gives. At
-// the end of the bytes all decisions are the first.
+// Tape: the source of a random program's decisions: a seed, or a fuzzer's bytes. After the last
+// byte every decision is 0.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@ class Tape {
   Tape(const std::uint8_t* data, std::size_t size)
       : random_(0), at_(data), end_(data + size), is_bytes_(true) {}
 
-  // Never, if it is a seed's.
+  // A seed's tape never ends.
   bool is_over() const { return is_bytes_ && at_ == end_; }
-  // 0 ... bound - 1; as few bytes as will do.
+  // Returns 0 ... bound - 1; uses as few bytes as possible.
   std::size_t below(std::size_t bound) {
     if (bound <= 1) return 0;
     if (!is_bytes_) return random_.below(bound);

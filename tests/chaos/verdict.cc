@@ -8,7 +8,7 @@ namespace spate::chaos {
 
 namespace {
 
-// Known not to hold yet, each with its reason.
+// Promises that do not hold yet, each with its reason.
 constexpr std::string_view kNotYet[] = {
     "",
 };

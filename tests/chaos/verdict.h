@@ -1,4 +1,4 @@
-// Verdict: what happens when a promise does not hold, and which promises are not looked at for now.
+// Verdict: reports a promise that does not hold, unless it is left out for now.
 #pragma once
 
 #include <cstdio>
@@ -6,17 +6,17 @@
 
 namespace spate::chaos {
 
-// Called with the promise that was broken, by its short name, and how. Must not return.
+// Called with the short name of the broken promise, and a description. Must not return.
 using OnFailure = void (*)(const char* promise, const char* how);
 void set_on_failure(OnFailure on_failure);
 
 [[noreturn]] void fail(const char* promise, const char* how);
 
-// Operations, "operation@context", and promises that a run is to leave out: those that
-// SPATE_CHAOS_WITHOUT names (with commas between), and those that are known not to hold yet.
+// Returns whether a run leaves out an operation, "operation@context", or a promise: those that
+// SPATE_CHAOS_WITHOUT names, separated by commas, and those that do not hold yet.
 bool is_left_out(std::string_view name);
 
-// What must hold. The words are made only if it does not.
+// Fails unless `holds`. Formats the message only then.
 template <class... Values>
 void check(bool holds, const char* promise, const char* format, Values... values) {
   if (holds || is_left_out(promise)) return;

@@ -1,9 +1,11 @@
-// A program's course: its steps, what callbacks find laid out for them, nested runs.
+// The execution of a program: its steps, those that callbacks perform, nested runs.
 #include "chaos/world.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 
 #include "chaos/verdict.h"
@@ -18,14 +20,70 @@ constexpr std::size_t kMaxLaidOut = 24;
 
 }  // namespace
 
-World::World(const Surroundings& surroundings) : around_(surroundings) {
+Ground::Ground(std::string_view backend) {
   LoopOptions options;
-  options.backend = surroundings.backend;
-  options.clock = &clock_;
+  options.backend = backend;
+  options.clock = &clock;
   auto made = Loop::create(options);
   if (!made) fail("loop_is_made", made.error().message().c_str());
-  loop_ = std::move(*made);
+  loop = std::move(*made);
 }
+
+void Ground::use_all_buckets() {
+  constexpr int kTickBits = 20;
+  constexpr int kDigitBits = 6;
+  constexpr int kLevels = 6;  // Others are years away.
+  // Only digits above those of the clock are used, so the clock is set to zeros.
+  const Nanos whole{std::int64_t{1} << (kTickBits + kLevels * kDigitBits)};
+  clock.advance(whole - clock.monotonic() % whole);
+  loop->update_now();
+  for (int level = 0; level < kLevels; ++level) {
+    for (std::int64_t digit = 1; digit < 1 << kDigitBits; ++digit) {
+      Timer timer(*loop, [](Timer&) {});
+      check(timer.start(Nanos{digit << (kTickBits + level * kDigitBits)}), "timer_starts", "no");
+    }
+  }
+}
+
+Token::~Token() {
+  if (number_ != nullptr) world_->on_dropped();
+}
+
+namespace {
+
+Ground& ground_of(const Surroundings& around, std::unique_ptr<Ground>& own) {
+  if (around.ground != nullptr) return *around.ground;
+  own = std::make_unique<Ground>(around.backend);
+  return *own;
+}
+
+// Calls that may destroy the functions of a stream, and leave the others alone.
+bool may_drop(Op op) {
+  return op == Op::functions || op == Op::start_again || op == Op::abort || op == Op::destroy ||
+         op == Op::release;
+}
+
+// Gives a variable another value while it exists.
+template <class T>
+class Noted {
+ public:
+  Noted(T& place, T value) : place_(place), before_(std::exchange(place, value)) {}
+  Noted(const Noted&) = delete;
+  Noted& operator=(const Noted&) = delete;
+  ~Noted() { place_ = before_; }
+
+ private:
+  T& place_;
+  const T before_;
+};
+
+}  // namespace
+
+World::World(const Surroundings& surroundings)
+    : around_(surroundings),
+      clock_(ground_of(around_, own_ground_).clock),
+      loop_((own_ground_ != nullptr ? own_ground_.get() : around_.ground)->loop),
+      neighbour_(*this, surroundings.backend) {}
 
 World::~World() = default;
 
@@ -83,7 +141,7 @@ void World::visit(const Visit& visit, Running running) {
 
 namespace {
 
-// Whether it is left out, alone or in this callback.
+// Returns whether it is left out, alone or in this callback.
 bool is_step_left_out(Op op, Where where) {
   static const auto left_out = [] {
     std::vector<std::uint8_t> all(static_cast<std::size_t>(kOps * kWheres));
@@ -101,17 +159,31 @@ bool is_step_left_out(Op op, Where where) {
 
 }  // namespace
 
+// A destructor that is called inside a call to one stream acts on the others.
+void World::on_dropped() {
+  if (!has_loop() || is_friendly_ || laid_out_.empty()) return;
+  if (acts_ > 0 && !may_drop(acting_)) return;
+  const Noted dropping(is_dropping_, true);
+  visit({.where = Where::dropped}, acts_ > 0 ? Running::no : Running::yes);
+}
+
 void World::act(const Step& step, const Visit& visit) {
   if (is_step_left_out(step.op, visit.where)) return;
-  if (step.op >= Op::peer_send && step.op <= Op::peer_close) {
-    if (!raws_.empty()) act_on_raw(step, visit);
-    return;
-  }
-  if (step.op < Op::write || step.op > Op::peer_close) return act_on_world(step, visit);
+  const bool is_inside = acts_ > 0 && visit.where == Where::dropped;
+  const Noted deeper(acts_, acts_ + 1);
+  const Noted acting(acting_, step.op);
+  if (step.op >= Op::write && step.op < Op::peer_send) return act_on_end(step, visit);
+  if (is_inside) return;
+  if (step.op < Op::peer_send || step.op > Op::peer_close) return act_on_world(step, visit);
+  if (!raws_.empty()) act_on_raw(step, visit);
+}
+
+void World::act_on_end(const Step& step, const Visit& visit) {
   if (ends_.empty()) return;
   const bool is_self = visit.end != nullptr && step.target < 160;
   End& end = is_self ? *visit.end : *ends_[step.target % ends_.size()];
-  if (!end.has_handle()) return;
+  if (!end.has_handle() || end.is_acting()) return;
+  const Noted busy(end.acting(), true);
   count(step.op, static_cast<int>(end.kind), visit.where);
   tell("%s: end %u (%s): %s a=%u b=%u", name_of(visit.where), end.number,
        kKindNames[static_cast<int>(end.kind)], name_of(step.op), step.a, step.b);
@@ -163,6 +235,10 @@ void World::act_on_world(const Step& step, const Visit& visit) {
       return use_group(step);
     case Op::publish:
       return publish(step);
+    case Op::fork:
+      return fork(step);
+    case Op::ask:
+      return neighbour_.act(step);
     case Op::after:
     case Op::defer:
     case Op::signal:
@@ -183,7 +259,7 @@ void World::act_on_world(const Step& step, const Visit& visit) {
   }
 }
 
-// Messages that go to all, each where the one before has lain.
+// Messages to all subscribers, each in the memory of the one before.
 void World::publish(const Step& step) {
   static constexpr std::size_t kMax[4] = {4, 100, 1000, 5000};
   for (std::uint32_t i = 0; i <= step.b % 6; ++i) {
@@ -194,6 +270,40 @@ void World::publish(const Step& step) {
       ends_[end]->publish(message_, kPublished, published_);
     published_ += size;
   }
+}
+
+// ---- forks
+
+// A child drops its copies of everything, before or after after_fork(). The parent must not notice.
+
+void World::fork(const Step& step) {
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  check(child >= 0, "forks", "fork() has failed");
+  if (child == 0) {
+    ::alarm(20);
+    live_as_child(step);
+    ::_exit(0);
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  check(status == 0, "child_lives", "the child of a fork ends with status %x", status);
+}
+
+void World::live_as_child(const Step& step) {
+  laid_out_.clear();
+  faults_.reset();
+  const bool is_early = step.a % 2 == 0;
+  if (is_early) check(!loop_->after_fork(), "after_fork", "refused");
+  if (is_early) neighbour_.after_fork();
+  neighbour_.close();
+  close_handles();
+  tickers_.clear();
+  groups_.clear();
+  if (!is_early) check(!loop_->after_fork(), "after_fork", "refused");
+  for (int i = 0; i < 3; ++i) check(!loop_->run(Run::no_wait), "run_succeeds", "in a child");
+  loop_.reset();
 }
 
 // ---- turns
@@ -208,6 +318,7 @@ void World::turn() {
 }
 
 void World::after_turn() {
+  neighbour_.turn();
   guests_.look();
   couriers_.look();
   chores_.look();
@@ -223,6 +334,7 @@ void World::after_turn() {
 
 void World::run_nested(const Step& step) {
   if (runs_ == kMaxRuns || holds_ > 0) return;
+  const Noted innermost(acts_, 0);
   ++runs_;
   for (const auto& end : ends_) end->note_run();
   bool is_ready = false;
@@ -230,7 +342,7 @@ void World::run_nested(const Step& step) {
     case 0:
       for (std::uint32_t i = 0; i < 1 + step.b % 3; ++i) loop_->run(Run::no_wait);
       break;
-    case 1:  // Never without something that is there already: time does not pass by itself.
+    case 1:  // Never without a pending event: time does not pass by itself.
       is_ready = loop_->post([] {});
       if (is_ready) loop_->run(Run::once);
       break;
@@ -252,13 +364,13 @@ struct Wait {
   bool is_over = false;
 };
 
-// A task that was queued for an outer run() waits for it in the loop that calls it.
+// A task that was queued for an outer run() waits for it in its loop.
 struct TellToStop {
   std::shared_ptr<Wait> wait;
   void operator()() const {
     if (wait->is_over) return;
     if (wait->loop->depth() == wait->depth) return wait->loop->stop();
-    while (!wait->loop->post(*this)) {  // In a storm, memory comes and goes.
+    while (!wait->loop->post(*this)) {  // In a storm, allocations fail now and then.
     }
   }
 };
@@ -271,10 +383,11 @@ void World::run_until_told(Nanos span) {
   wait->is_over = true;
 }
 
-// Not at all, until it is told to stop, or until its time has passed.
+// Runs the loop inside a callback: for no time, until it is stopped, or for a while.
 void World::run_for(const Step& step) {
   static constexpr std::int64_t kSpans[4] = {-1, 1, 3'000'000, 80'000'000};
   if (runs_ == kMaxRuns || holds_ > 0) return;
+  const Noted innermost(acts_, 0);
   ++runs_;
   for (const auto& end : ends_) end->note_run();
   for (const auto& raw : raws_) raw->go_on();

@@ -1,5 +1,5 @@
-// World: one loop with everything that a program plays with, a clock that the program moves, and
-// the account of what is owed.
+// World: one loop with all objects of a program, a clock that the program moves, and the model's
+// obligations.
 #pragma once
 
 #include <cstdarg>
@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/fault.h"
@@ -18,6 +19,7 @@
 #include "chaos/end.h"
 #include "chaos/guests.h"
 #include "chaos/handshakes.h"
+#include "chaos/neighbour.h"
 #include "chaos/packets.h"
 #include "chaos/program.h"
 #include "chaos/raw.h"
@@ -28,36 +30,62 @@
 
 namespace spate::chaos {
 
-// A callback that is running, or none.
+// The callback that is running, or none.
 struct Visit {
   Where where = Where::outside;
-  End* end = nullptr;  // Whose.
-  Bytes arrived{};     // on_data()'s.
+  End* end = nullptr;  // The End that was called.
+  Bytes arrived{};     // The bytes of on_data().
   std::size_t arrived_at = 0;
 };
 
-// Whether it may run the loop.
+// Whether the callback may run the loop.
 enum class Running : std::uint8_t { yes, no };
 
-// What is given to the library to keep holds one of the world's: it is that number as long as it is
-// there, and all are back in the end.
-using Token = std::shared_ptr<const int>;
+// Every callable given to the library holds a token, so that its lifetime can be checked: it must
+// have this value when called, and all must be released in the end. The program acts in its
+// destructor.
+class Token {
+ public:
+  Token(World& world, std::shared_ptr<const int> number)
+      : world_(&world), number_(std::move(number)) {}
+  Token(const Token&) = default;
+  Token(Token&&) noexcept = default;
+  Token& operator=(const Token&) = delete;
+  ~Token();
+  int operator*() const { return *number_; }
+
+ private:
+  World* world_;
+  std::shared_ptr<const int> number_;  // Null if it was moved away.
+};
 inline constexpr int kToken = 4711;
 
-// What a world is given from outside.
-struct Surroundings {
-  std::string_view backend;
-  Coverage* coverage = nullptr;
-  bool is_told = false;  // Every step and call is printed.
+// A loop and its clock. Several worlds may use one, one after the other.
+struct Ground {
+  explicit Ground(std::string_view backend);
+  // Uses each bucket of the timer wheel once. An emptied bucket keeps its capacity, and as time
+  // passes, programs reach ever more buckets: a bounded cache, which would look like a leak.
+  void use_all_buckets();
+
+  testing::ScriptedClock clock;
+  std::unique_ptr<Loop> loop;
 };
 
-// Opens what all programs share, so that it counts as nobody's leak.
+// The parameters of a world.
+struct Surroundings {
+  std::string_view backend;
+  Ground* ground = nullptr;  // Null: the world makes its own.
+  Coverage* coverage = nullptr;
+  bool is_told = false;  // Prints every step and call.
+};
+
+// Opens the files that all programs share, so that they do not count as a leak.
 void prepare_links();
 void prepare_files();
 
 class World {
  public:
-  // Of a connection that came about by connect().
+  // The side of a connection made by connect().
   enum class Side : std::uint8_t { calling, called };
 
   explicit World(const Surroundings& surroundings);
@@ -72,40 +100,46 @@ class World {
   Loop& loop() { return *loop_; }
   bool has_loop() const { return loop_ != nullptr; }
   Nanos now() const { return loop_->now(); }
-  // The clock's own, which the loop may not have seen yet.
+  // Returns the clock's time, which the loop may not have read yet.
   Nanos time() { return clock_.monotonic(); }
+  Clock& clock() { return clock_; }
   bool is_friendly() const { return is_friendly_; }
   bool is_fair() const { return weather_ == Weather::fair; }
-  // Calls fail: everything may end, for no fault of the parties.
+  // Calls fail: everything may end, without a fault of the parties.
   bool is_stormy() const { return weather_ == Weather::stormy; }
-  // Inside a callback: does what has been laid out for it.
+  // Inside a callback: performs the steps planned for it.
   void visit(const Visit& visit, Running running = Running::yes);
-  // Something has happened that a program could notice.
+  // Records progress that a program could notice.
   void moved() { has_moved_ = true; }
   RateGroup* group(std::size_t number);
   End* other_end(std::size_t number, const End* than);
   // Another one each time.
   unsigned next_number() { return ++last_number_; }
-  // The descriptor of an End goes on as a new End, or as a Raw.
+  // Continues with the descriptor of an End, as a new End or as a Raw.
   void hand_on(End& end, int fd, bool as_raw);
-  // Whether there may be more connections.
+  // Returns whether there may be more connections.
   bool has_room() const { return channels_.size() < kMaxChannels; }
   End& add_end(Kind kind, Stream stream);
   End& add_end(Kind kind, std::unique_ptr<Stream> stream);
   Raw& add_raw(Kind kind, int fd);
-  // The party is one side of the connection that set out from `port`.
+  // `party` is one side of the connection from the caller's port `port`.
   void meet(std::uint16_t port, Side side, Party& party);
   bool has_met(const Party& party) const { return &party != &ghost_; }
-  // Who connects and has no port yet writes to nobody.
+  // A connecting party without a port has no peer yet.
   void await(Party& party);
-  // One that has been let go before it was connected: what it has written may still come.
+  // An End that was dropped before it was connected: its bytes may still arrive.
   void lose_caller(End& end) { lost_callers_.push_back(&end); }
-  // The first bytes from somebody who has not shown himself may be of such a one.
+  // The first bytes from an unknown party may be of such an End.
   void identify(Party& party, Bytes bytes);
   Channel* make_channel(Kind kind);
-  Token token() const { return token_; }
+  Token token() { return {*this, number_}; }
+  // One for another thread, which does not act.
+  std::shared_ptr<const int> quiet_token() const { return number_; }
+  // A function or a session is being destroyed.
+  void on_dropped();
+  bool is_dropping() const { return is_dropping_; }
   Guests& guests() { return guests_; }
-  // A server's: its End, and the account of who came in.
+  // A server's: makes its End, and records the connection.
   End& admit_guest(Guest& guest, Doors::Door& door) { return doors_.admit_guest(guest, door); }
   bool serve(Host& host, const Step& step) { return doors_.serve(host, step); }
   void note_closing(Doors::Door& door) { doors_.note_closing(door); }
@@ -123,9 +157,9 @@ class World {
 
  private:
   static constexpr std::size_t kMaxChannels = 28;
-  static constexpr unsigned kPublished = 0;  // The pattern; those of channels begin with 1.
+  static constexpr unsigned kPublished = 0;  // The pattern number; those of channels begin with 1.
 
-  // The other side, as long as it has not shown itself, or if it never does.
+  // Stands for the other side until that is known, or for good.
   struct Ghost final : Party {
     explicit Ghost(World& its_world) : Party(its_world, 0, Kind::tcp, true) {
       may_show_end = may_show_cut = may_show_error = true;
@@ -144,6 +178,7 @@ class World {
   void do_step(const Step& step);
   std::vector<Step>::iterator laid_out_for(Where where);
   void act(const Step& step, const Visit& visit);
+  void act_on_end(const Step& step, const Visit& visit);
   void act_on_world(const Step& step, const Visit& visit);
   void act_on_raw(const Step& step, const Visit& visit);
   void make_link(const Step& step);
@@ -163,6 +198,8 @@ class World {
   void on_timer(Timer& timer);
   void use_group(const Step& step);
   void publish(const Step& step);
+  void fork(const Step& step);
+  void live_as_child(const Step& step);
   void install_weather(const Program& program);
 
   void finish();
@@ -179,10 +216,12 @@ class World {
   void check_empty();
   void check_tokens();
   void lose_loop();
+  void close_handles();
 
   Surroundings around_;
-  testing::ScriptedClock clock_;
-  std::unique_ptr<Loop> loop_;
+  std::unique_ptr<Ground> own_ground_;
+  testing::ScriptedClock& clock_;
+  std::unique_ptr<Loop>& loop_;
   Weather weather_ = Weather::fair;
   std::unique_ptr<FaultPlan> plan_;
   std::optional<FaultScope> faults_;
@@ -192,13 +231,14 @@ class World {
   Ghost ghost_{*this};
   std::map<std::uint16_t, Half> halves_;
   std::vector<End*> lost_callers_;
-  Token token_ = std::make_shared<const int>(kToken);
+  std::shared_ptr<const int> number_ = std::make_shared<const int>(kToken);
   Doors doors_{*this};
   Packets packets_{*this};
   Guests guests_{*this};
   Couriers couriers_{*this};
   Handshakes handshakes_{*this};
   Chores chores_{*this};
+  Neighbour neighbour_;
   std::vector<std::unique_ptr<Ticker>> tickers_;
   std::vector<std::unique_ptr<RateGroup>> groups_;
   std::vector<Step> laid_out_;
@@ -206,8 +246,11 @@ class World {
   std::vector<std::byte> message_ = std::vector<std::byte>(8 * 1024);
   std::size_t published_ = 0;
   int visits_ = 0;  // Nested.
-  int runs_ = 0;    // Nested, of run() inside callbacks.
-  int holds_ = 0;   // Callbacks in which it may not be.
+  int acts_ = 0;    // Nested, since the innermost run() began.
+  int runs_ = 0;    // Depth of run() inside callbacks.
+  int holds_ = 0;   // Callbacks in which run() is not allowed.
+  Op acting_ = Op::turn;      // The innermost act.
+  bool is_dropping_ = false;  // In on_dropped().
   bool has_moved_ = false;
   bool has_stopped_ = false;  // Since this step began.
   bool is_friendly_ = false;

@@ -1,4 +1,4 @@
-// Async, post() and wake(): what other threads may ask for.
+// Async, post() and wake(): the calls allowed on other threads.
 #include <csignal>
 #include <thread>
 
@@ -14,7 +14,7 @@ SPATE_ON_EVERY_BACKEND(AsyncTest);
 SPATE_ON_EVERY_BACKEND(PostTest);
 SPATE_ON_EVERY_BACKEND(WakeTest);
 
-TEST_P(AsyncTest, ASendIsACall) {
+TEST_P(AsyncTest, SendInvokesTheCallback) {
   Probe<Async> async{*loop_};
   EXPECT_TRUE(async->start());
   turn();
@@ -27,7 +27,7 @@ TEST_P(AsyncTest, ASendIsACall) {
   EXPECT_EQ(async.calls, 1);
 }
 
-TEST_P(AsyncTest, IsSentUntilTheLoopHasNoticed) {
+TEST_P(AsyncTest, SentFlagIsSetUntilTheLoopCollectsIt) {
   Probe<Timer> first{*loop_};
   Probe<Async> async{*loop_};
   EXPECT_FALSE(async->is_sent());
@@ -55,7 +55,7 @@ TEST_P(AsyncTest, SendsAreMergedUntilTheCallbackRuns) {
   EXPECT_EQ(async.calls, 1);
 }
 
-TEST_P(AsyncTest, ASendBetweenTheCollectingAndTheCallIsServedByTheCall) {
+TEST_P(AsyncTest, SendBeforeTheCallIsServedByThatCall) {
   Probe<Async> first{*loop_};
   Probe<Async> async{*loop_};
   first->set_priority(1);
@@ -71,7 +71,7 @@ TEST_P(AsyncTest, ASendBetweenTheCollectingAndTheCallIsServedByTheCall) {
   EXPECT_EQ(async.calls, 2);
 }
 
-TEST_P(AsyncTest, ACallForAnotherReasonServesWhatWasSent) {
+TEST_P(AsyncTest, CallForAnotherReasonIncludesASentEvent) {
   Probe<Async> async{*loop_};
   EXPECT_TRUE(async->start());
   Probe<Timer> timer{*loop_};
@@ -85,7 +85,7 @@ TEST_P(AsyncTest, ACallForAnotherReasonServesWhatWasSent) {
   EXPECT_EQ(async.events, Events::custom | Events::async);
 }
 
-TEST_P(AsyncTest, SentAgainInTheCallThatServesTheFirstItIsCalledOnceMore) {
+TEST_P(AsyncTest, SendDuringTheServingCallInvokesItAgain) {
   Probe<Async> first{*loop_};
   Probe<Async> async{*loop_};
   first->set_priority(1);
@@ -101,7 +101,7 @@ TEST_P(AsyncTest, SentAgainInTheCallThatServesTheFirstItIsCalledOnceMore) {
   EXPECT_EQ(async.calls, 2);
 }
 
-TEST_P(AsyncTest, StoppedAfterASendThatWasServedItLeavesNothingBehind) {
+TEST_P(AsyncTest, StopAfterAServedSendIsSafe) {
   Probe<Async> first{*loop_};
   auto async = std::make_unique<Probe<Async>>(*loop_);
   first->set_priority(1);
@@ -115,7 +115,7 @@ TEST_P(AsyncTest, StoppedAfterASendThatWasServedItLeavesNothingBehind) {
   EXPECT_EQ(async, nullptr);
 }
 
-TEST_P(AsyncTest, SentInItsOwnCallbackItIsCalledOnceMore) {
+TEST_P(AsyncTest, SendInItsOwnCallbackInvokesItAgain) {
   Probe<Async> async{*loop_};
   async.then = [&] {
     if (async.calls == 1) async->send();
@@ -137,7 +137,7 @@ TEST_P(AsyncTest, WakesASleepingLoop) {
   EXPECT_EQ(async.calls, 1);
 }
 
-TEST_P(AsyncTest, EntersTheKernelOnlyIfTheLoopSleeps) {
+TEST_P(AsyncTest, SendEntersTheKernelOnlyIfTheLoopSleeps) {
   Probe<Async> async{*loop_};
   EXPECT_TRUE(async->start());
   for (int i = 0; i < 10; ++i) {
@@ -148,7 +148,7 @@ TEST_P(AsyncTest, EntersTheKernelOnlyIfTheLoopSleeps) {
   EXPECT_EQ(loop_->metrics().kernel_calls.wake_write, 0u);
 }
 
-TEST_P(AsyncTest, SeveralAreKeptApart) {
+TEST_P(AsyncTest, SeveralAsyncsAreIndependent) {
   Probe<Async> a{*loop_};
   Probe<Async> b{*loop_};
   Probe<Async> c{*loop_};
@@ -161,7 +161,7 @@ TEST_P(AsyncTest, SeveralAreKeptApart) {
   EXPECT_EQ(c.calls, 1);
 }
 
-TEST_P(AsyncTest, MayBeSentFromASignalHandler) {
+TEST_P(AsyncTest, SendIsAllowedInASignalHandler) {
   static Async* target = nullptr;
   Probe<Async> async{*loop_};
   async.then = [&] { async->stop(); };
@@ -182,7 +182,7 @@ TEST_P(AsyncTest, MayBeSentFromASignalHandler) {
   ::sigaction(SIGUSR1, &before, nullptr);
 }
 
-TEST_P(AsyncTest, StoppedAfterTheSendItIsNotCalled) {
+TEST_P(AsyncTest, StoppedAsyncIsNotCalledForAnEarlierSend) {
   Probe<Async> a{*loop_};
   Probe<Async> b{*loop_};
   EXPECT_TRUE(a->start());
@@ -199,7 +199,7 @@ TEST_P(AsyncTest, StoppedAfterTheSendItIsNotCalled) {
   EXPECT_EQ(a.calls, 1);
 }
 
-TEST_P(AsyncTest, DestroyedAfterTheSendItIsNotCalled) {
+TEST_P(AsyncTest, DestroyedAsyncIsNotCalledForAnEarlierSend) {
   auto async = std::make_unique<Probe<Async>>(*loop_);
   Probe<Async> other{*loop_};
   EXPECT_TRUE(async->watcher.start());
@@ -211,7 +211,7 @@ TEST_P(AsyncTest, DestroyedAfterTheSendItIsNotCalled) {
   EXPECT_EQ(other.calls, 1);
 }
 
-TEST_P(AsyncTest, DestroyedAfterASendWhileInactiveItLeavesNothingBehind) {
+TEST_P(AsyncTest, DestroyAfterASendWhileInactiveIsSafe) {
   auto never_started = std::make_unique<Probe<Async>>(*loop_);
   auto stopped = std::make_unique<Probe<Async>>(*loop_);
   EXPECT_TRUE(stopped->watcher.start());
@@ -223,7 +223,7 @@ TEST_P(AsyncTest, DestroyedAfterASendWhileInactiveItLeavesNothingBehind) {
   turn(2);
 }
 
-TEST_P(AsyncTest, SentWhileInactiveACallForAnotherReasonDoesNotSaySo) {
+TEST_P(AsyncTest, SendWhileInactiveIsNotReportedByAnotherCall) {
   Probe<Async> probe{*loop_};
   EXPECT_TRUE(probe->feed(Events::custom));
   probe->send();
@@ -232,7 +232,7 @@ TEST_P(AsyncTest, SentWhileInactiveACallForAnotherReasonDoesNotSaySo) {
   EXPECT_EQ(probe.events, Events::custom);
 }
 
-TEST_P(AsyncTest, SentBeforeItsStartItIsStillAliveToLaterSends) {
+TEST_P(AsyncTest, SendAfterStartWorksDespiteAnEarlierInactiveSend) {
   Probe<Async> async{*loop_};
   async->send();
   turn();
@@ -260,7 +260,7 @@ TEST_P(PostTest, NeverMerges) {
   EXPECT_EQ(calls, kPosts);
 }
 
-TEST_P(PostTest, PostedInATaskItIsCalledAfterTheOthersByTheNextTurn) {
+TEST_P(PostTest, TaskPostedInATaskIsCalledLastByTheNextTurn) {
   EXPECT_TRUE(loop_->post([this] {
     log_ += 'a';
     EXPECT_TRUE(loop_->post([this] { log_ += 'c'; }));
@@ -270,7 +270,7 @@ TEST_P(PostTest, PostedInATaskItIsCalledAfterTheOthersByTheNextTurn) {
   EXPECT_EQ(log_, "abc");
 }
 
-TEST_P(PostTest, EachThreadsTasksKeepTheirOrder) {
+TEST_P(PostTest, TasksOfEachThreadKeepTheirOrder) {
   constexpr int kThreads = 4;
   constexpr int kPosts = 2000;
   int next[kThreads] = {};
@@ -301,7 +301,7 @@ TEST_P(PostTest, WakesASleepingLoop) {
   EXPECT_EQ(loop_->metrics().wakeups, 1u);
 }
 
-TEST_P(PostTest, ThatWakesTheLoopIsCalledInTheSameTurn) {
+TEST_P(PostTest, TaskThatWakesTheLoopIsCalledInTheSameTurn) {
   bool called = false;
   loop_->ref();
   std::thread thread = when_asleep([&] { EXPECT_TRUE(loop_->post([&] { called = true; })); });
@@ -311,7 +311,7 @@ TEST_P(PostTest, ThatWakesTheLoopIsCalledInTheSameTurn) {
   loop_->unref();
 }
 
-TEST_P(PostTest, FromTheLoopsThreadEntersNoKernel) {
+TEST_P(PostTest, PostFromTheLoopThreadMakesNoKernelCall) {
   EXPECT_TRUE(loop_->post([&] { EXPECT_TRUE(loop_->post([] {})); }));
   turn(2);
   EXPECT_EQ(loop_->metrics().posts, 2u);
@@ -328,7 +328,7 @@ TEST_P(PostTest, KeepsTheLoopFromBlocking) {
   EXPECT_TRUE(called);
 }
 
-TEST_P(PostTest, ATaskOwnsWhatItCaptured) {
+TEST_P(PostTest, TaskOwnsItsCaptures) {
   auto shared = std::make_shared<int>(1);
   EXPECT_TRUE(loop_->post([kept = std::make_unique<std::shared_ptr<int>>(shared)] {}));
   EXPECT_EQ(shared.use_count(), 2);
@@ -336,7 +336,7 @@ TEST_P(PostTest, ATaskOwnsWhatItCaptured) {
   EXPECT_EQ(shared.use_count(), 1);
 }
 
-TEST_P(PostTest, TasksOfADyingLoopAreDestroyedUnrun) {
+TEST_P(PostTest, DestroyedLoopDestroysUnrunTasks) {
   auto other = make_loop(backend());
   auto shared = std::make_shared<int>(1);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(other->post([shared] { FAIL(); }));
@@ -345,7 +345,7 @@ TEST_P(PostTest, TasksOfADyingLoopAreDestroyedUnrun) {
   EXPECT_EQ(shared.use_count(), 1);
 }
 
-TEST_P(PostTest, ATaskOfADyingLoopMayOwnAWatcher) {
+TEST_P(PostTest, TaskDestroyedWithTheLoopMayOwnAWatcher) {
   auto other = make_loop(backend());
   auto timer = std::make_unique<Probe<Timer>>(*other);
   auto io = std::make_unique<Probe<Io>>(*other, 0, Events::read);
@@ -355,7 +355,7 @@ TEST_P(PostTest, ATaskOfADyingLoopMayOwnAWatcher) {
   other.reset();
 }
 
-TEST_P(PostTest, ATaskMayRunTheLoop) {
+TEST_P(PostTest, TaskMayRunTheLoop) {
   EXPECT_TRUE(loop_->post([this] {
     log_ += 'a';
     turn();
@@ -367,14 +367,14 @@ TEST_P(PostTest, ATaskMayRunTheLoop) {
   EXPECT_EQ(log_, "abcd");
 }
 
-TEST_P(PostTest, TasksOfALoopThatIsNotRunWaitForIt) {
+TEST_P(PostTest, TasksWaitUntilTheLoopRuns) {
   std::thread([&] { EXPECT_TRUE(loop_->post([this] { log_ += 'x'; })); }).join();
   EXPECT_EQ(log_, "");
   EXPECT_TRUE(runs_out(*loop_));
   EXPECT_EQ(log_, "x");
 }
 
-TEST_P(WakeTest, MakesASleepingLoopTurn) {
+TEST_P(WakeTest, WakeMakesASleepingLoopTurn) {
   Probe<Timer> far{*loop_};
   EXPECT_TRUE(far->start(1h));
   std::thread thread = when_asleep([&] { loop_->wake(); });
@@ -386,7 +386,7 @@ TEST_P(WakeTest, MakesASleepingLoopTurn) {
   EXPECT_EQ(loop_->metrics().events, 0u);
 }
 
-TEST_P(WakeTest, ALoopThatIsAwakeIsLeftAlone) {
+TEST_P(WakeTest, WakeDoesNothingWhileTheLoopIsAwake) {
   loop_->wake();
   turn();
   EXPECT_EQ(loop_->metrics().wakeups, 0u);

@@ -1,5 +1,4 @@
-// LoopOptions::spin: looking again and again before sleeping. When the adaptive kind does is
-// spinner_test.cc's business.
+// LoopOptions::spin: polling before sleeping. spinner_test.cc tests when the adaptive kind polls.
 #include <thread>
 
 #include "tests/conformance/harness.h"
@@ -17,9 +16,9 @@ class BusyPollTest : public ::testing::TestWithParam<std::string_view> {
   auto create(Nanos window) { return create(Spin::fixed(window)); }
 };
 INSTANTIATE_TEST_SUITE_P(EveryBackend, BusyPollTest, ::testing::ValuesIn(backends_here()),
-                         [](const auto& test) { return std::string(test.param); });
+                         backend_test_name);
 
-TEST_P(BusyPollTest, WithinTheWindowTheLoopDoesNotSleep) {
+TEST_P(BusyPollTest, LoopDoesNotSleepWithinTheWindow) {
   const auto loop = create(1h);
   Probe<Timer> timer{*loop};
   ASSERT_TRUE(timer->start(50ms));
@@ -29,7 +28,7 @@ TEST_P(BusyPollTest, WithinTheWindowTheLoopDoesNotSleep) {
   EXPECT_EQ(loop->metrics().blocked, 0ns);
 }
 
-TEST_P(BusyPollTest, BeyondTheWindowItSleeps) {
+TEST_P(BusyPollTest, LoopSleepsAfterTheWindow) {
   const auto loop = create(100us);
   Probe<Timer> timer{*loop};
   ASSERT_TRUE(timer->start(20ms));
@@ -39,7 +38,7 @@ TEST_P(BusyPollTest, BeyondTheWindowItSleeps) {
   EXPECT_GT(loop->metrics().blocked, 0ns);
 }
 
-TEST_P(BusyPollTest, ADescriptorIsSeen) {
+TEST_P(BusyPollTest, ReadyDescriptorIsDetected) {
   const auto loop = create(1h);
   Pipe pipe;
   Probe<Io> io{*loop, pipe.in(), Events::read};
@@ -52,7 +51,7 @@ TEST_P(BusyPollTest, ADescriptorIsSeen) {
   EXPECT_EQ(loop->metrics().blocked, 0ns);
 }
 
-TEST_P(BusyPollTest, APostIsSeenWithoutAWakeUp) {
+TEST_P(BusyPollTest, PostIsDetectedWithoutAWakeup) {
   const auto loop = create(1h);
   loop->ref();
   bool called = false;
@@ -63,13 +62,13 @@ TEST_P(BusyPollTest, APostIsSeenWithoutAWakeUp) {
   EXPECT_EQ(loop->metrics().kernel_calls.wake_write, 0u);
 }
 
-TEST_P(BusyPollTest, ASuspendedLoopSleeps) {
+TEST_P(BusyPollTest, SuspendedLoopSleeps) {
   const auto loop = create(50us);
   Probe<Timer> timer{*loop};
   loop->suspend();
   ASSERT_TRUE(timer->start(1ms));
   std::thread poster([&] {
-    std::this_thread::sleep_for(20ms);  // In which it could look thousands of times.
+    std::this_thread::sleep_for(20ms);  // Time in which it could poll thousands of times.
     loop->post([&] { loop->stop(); });
   });
   ASSERT_FALSE(loop->run());
@@ -78,7 +77,7 @@ TEST_P(BusyPollTest, ASuspendedLoopSleeps) {
   EXPECT_LT(loop->metrics().kernel_calls.wait, 100u);
 }
 
-TEST_P(BusyPollTest, AnAdaptiveLoopSeesAllThatComesAndSleepsThroughLongWaits) {
+TEST_P(BusyPollTest, AdaptiveLoopMissesNothingAndSleepsInLongWaits) {
   const auto loop = create(Spin::adaptive(1));
   Pipe pipe;
   Probe<Io> io{*loop, pipe.in(), Events::read};
@@ -99,7 +98,7 @@ TEST_P(BusyPollTest, AnAdaptiveLoopSeesAllThatComesAndSleepsThroughLongWaits) {
   EXPECT_GT(loop->metrics().blocked, blocked);
 }
 
-TEST(BusyPollClockTest, AClockOfTheCallersIsNotWaitedForByLookingAtIt) {
+TEST(BusyPollClockTest, CallerClockDisablesSpinning) {
   ScriptedLoop scripted({.spin = Spin::fixed(1h)});
   Probe<Timer> timer{*scripted.loop};
   ASSERT_TRUE(timer->start(1h));

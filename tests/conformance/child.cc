@@ -1,4 +1,4 @@
-// Child: how processes end, stop and go on, whoever else waits for other ones.
+// Child: processes that exit, stop and continue, while others wait for other ones.
 #include <sys/wait.h>
 
 #include <csignal>
@@ -23,7 +23,7 @@ class ChildTest : public OnEveryBackend {
       ::waitpid(pid, nullptr, 0);
     }
   }
-  // A child that the test need not reap.
+  // Forks a child that the test need not reap.
   int sleeper() {
     left_over_.push_back(fork_sleeper());
     return left_over_.back();
@@ -34,7 +34,7 @@ class ChildTest : public OnEveryBackend {
 };
 SPATE_ON_EVERY_BACKEND(ChildTest);
 
-TEST_P(ChildTest, IsToldBeforeTimersOfTheSameTurn) {
+TEST_P(ChildTest, ChildIsReportedBeforeTimersOfTheSameTurn) {
   Probe<Child> child{*loop_};
   Probe<Timer> timer{*loop_};
   child.note(log_, 'c'), timer.note(log_, 't');
@@ -49,7 +49,7 @@ TEST_P(ChildTest, IsToldBeforeTimersOfTheSameTurn) {
   EXPECT_EQ(log_, "ct");
 }
 
-TEST_P(ChildTest, TellsTheExitCode) {
+TEST_P(ChildTest, ExitCodeIsReported) {
   Probe<Child> child{*loop_};
   const int pid = fork_exiting(42);
   EXPECT_FALSE(child->start(pid));
@@ -66,7 +66,7 @@ TEST_P(ChildTest, TellsTheExitCode) {
   EXPECT_EQ(::waitpid(pid, nullptr, WNOHANG), -1) << "it has been reaped";
 }
 
-TEST_P(ChildTest, TellsTheSignalThatKilledIt) {
+TEST_P(ChildTest, FatalSignalIsReported) {
   Probe<Child> child{*loop_};
   const int pid = fork_sleeper();
   EXPECT_FALSE(child->start(pid));
@@ -81,7 +81,7 @@ TEST_P(ChildTest, TellsTheSignalThatKilledIt) {
   EXPECT_TRUE(WIFSIGNALED(child->status()));
 }
 
-TEST_P(ChildTest, OneThatIsKilledWhileItsStopIsReportedEndsInEarnest) {
+TEST_P(ChildTest, ChildKilledDuringAStopReportIsReportedAsExited) {
   Probe<Child> child{*loop_};
   const int pid = fork_sleeper();
   EXPECT_FALSE(child->start(pid, Child::Report::exit_stop_continue));
@@ -89,7 +89,7 @@ TEST_P(ChildTest, OneThatIsKilledWhileItsStopIsReportedEndsInEarnest) {
     if (child.calls == 1) EXPECT_TRUE(child->stopped());
   };
   turn();
-  FaultPlan plan;  // Calls to waitid: the look, and the taking of what was seen.
+  FaultPlan plan;  // waitid() is called twice: to find the child, and to reap it.
   plan.before_nth(SystemCall::waitid, 2, [pid] {
     ::kill(pid, SIGKILL);
     await_end(pid);
@@ -103,7 +103,7 @@ TEST_P(ChildTest, OneThatIsKilledWhileItsStopIsReportedEndsInEarnest) {
   EXPECT_EQ(child->term_signal(), SIGKILL);
 }
 
-TEST_P(ChildTest, OneThatHasEndedAlreadyIsReportedInTheNextTurn) {
+TEST_P(ChildTest, AlreadyExitedChildIsReportedInTheNextTurn) {
   for (const Child::Report report : {Child::Report::exit, Child::Report::exit_stop_continue}) {
     Probe<Child> child{*loop_};
     const int pid = fork_exiting(7);
@@ -116,7 +116,7 @@ TEST_P(ChildTest, OneThatHasEndedAlreadyIsReportedInTheNextTurn) {
   }
 }
 
-TEST_P(ChildTest, SeveralWatchersOfOneProcessAreAllTold) {
+TEST_P(ChildTest, SeveralWatchersOfOneProcessAreAllCalled) {
   Probe<Child> a{*loop_};
   Probe<Child> b{*loop_};
   Probe<Child> c{*loop_};
@@ -134,8 +134,8 @@ TEST_P(ChildTest, SeveralWatchersOfOneProcessAreAllTold) {
   }
 }
 
-// The report to the first takes the next ones in the list out: those after them are looked at, too.
-TEST_P(ChildTest, SeveralWatchersOfOneProcessDoNotHideAnother) {
+// The first report removes the next watchers from the list: those after them must still be checked.
+TEST_P(ChildTest, SeveralWatchersOfOneProcessDoNotHideOtherChildren) {
   Probe<Child> other{*loop_};
   Probe<Child> a{*loop_};
   Probe<Child> b{*loop_};
@@ -166,7 +166,7 @@ TEST_P(ChildTest, ManyChildrenEndingTogetherAreAllReported) {
   }
 }
 
-TEST_P(ChildTest, NoChildIsAnError) {
+TEST_P(ChildTest, ProcessThatIsNotAChildIsAnError) {
   Probe<Child> child{*loop_};
   EXPECT_EQ(child->start(1), system_error(ECHILD));
   EXPECT_EQ(child->start(::getpid()), system_error(ECHILD));
@@ -179,7 +179,7 @@ TEST_P(ChildTest, NoChildIsAnError) {
   EXPECT_EQ(loop_->active_count(), 0);
 }
 
-TEST_P(ChildTest, DoesNotTakeAnotherChildsStatus) {
+TEST_P(ChildTest, StatusOfAnotherChildIsNotReaped) {
   Probe<Child> exit{*loop_};
   Probe<Child> trace{*loop_};
   const int others = fork_exiting(9);
@@ -192,7 +192,7 @@ TEST_P(ChildTest, DoesNotTakeAnotherChildsStatus) {
   EXPECT_EQ(wait_for(others), 9);
 }
 
-TEST_P(ChildTest, SaysSoWhenSomebodyElseTookTheStatus) {
+TEST_P(ChildTest, StatusReapedElsewhereIsReported) {
   for (const Child::Report report : {Child::Report::exit, Child::Report::exit_stop_continue}) {
     Probe<Child> child{*loop_};
     const int pid = fork_sleeper();
@@ -231,7 +231,7 @@ TEST_P(ChildTest, ReportsStopsAndContinuesOnRequest) {
   EXPECT_EQ(plain->term_signal(), SIGKILL);
 }
 
-TEST_P(ChildTest, StoppedTheChildIsLeftForSomebodyElse) {
+TEST_P(ChildTest, StoppedWatcherDoesNotReapTheChild) {
   Probe<Child> child{*loop_};
   const int pid = fork_sleeper();
   EXPECT_FALSE(child->start(pid));
@@ -244,7 +244,7 @@ TEST_P(ChildTest, StoppedTheChildIsLeftForSomebodyElse) {
   EXPECT_EQ(child.calls, 0);
 }
 
-TEST_P(ChildTest, StartsAnewWhileActive) {
+TEST_P(ChildTest, StartWhileActiveRestartsTheWatcher) {
   Probe<Child> child{*loop_};
   EXPECT_FALSE(child->start(sleeper()));
   const int pid = fork_exiting(3);
@@ -254,7 +254,7 @@ TEST_P(ChildTest, StartsAnewWhileActive) {
   EXPECT_EQ(child->exit_code(), 3);
 }
 
-TEST_P(ChildTest, TheCallbackMayStartTheNext) {
+TEST_P(ChildTest, CallbackMayStartTheNextChild) {
   Probe<Child> child{*loop_};
   child.then = [&] {
     if (child.calls < 3) {
@@ -266,7 +266,7 @@ TEST_P(ChildTest, TheCallbackMayStartTheNext) {
   EXPECT_EQ(child->exit_code(), 12);
 }
 
-TEST_P(ChildTest, NoSignalIsTouchedForExitsWhereTheKernelHasProcessDescriptors) {
+TEST_P(ChildTest, ExitWatchersUsePidfdsInsteadOfSignals) {
   Probe<Child> child{*loop_};
   EXPECT_FALSE(child->start(sleeper()));
   struct sigaction action{};
@@ -274,7 +274,7 @@ TEST_P(ChildTest, NoSignalIsTouchedForExitsWhereTheKernelHasProcessDescriptors) 
   EXPECT_EQ(action.sa_handler, SIG_DFL);
 }
 
-TEST_P(ChildTest, LeavesNoDescriptorBehind) {
+TEST_P(ChildTest, WatcherLeaksNoDescriptor) {
   const auto open_descriptors = [] {
     std::size_t count = 0;
     for ([[maybe_unused]] const auto& entry :

@@ -1,4 +1,4 @@
-// What is ready is called without being queued: nobody must be able to tell.
+// Ready watchers are called without being queued; the behaviour must be the same.
 #include "base/fault.h"
 #include "tests/conformance/harness.h"
 
@@ -14,7 +14,7 @@ class CorridorTest : public ::testing::Test {
     EXPECT_FALSE(loop.run(Run::no_wait));
   }
 
-  // One turn in which all that are still watched are ready.
+  // Runs one turn in which all active ones are ready.
   void turn() {
     for (const Pipe& pipe : pipes) scripted.backend->report(pipe.in(), Events::read);
     EXPECT_FALSE(loop.run(Run::no_wait));
@@ -29,7 +29,7 @@ class CorridorTest : public ::testing::Test {
   Probe<Io> c{loop, pipes[2].in(), Events::read};
 };
 
-TEST_F(CorridorTest, TimersOfTheSameTurnComeAfterwards) {
+TEST_F(CorridorTest, TimersOfTheSameTurnAreCalledAfterwards) {
   Probe<Timer> timer{loop};
   timer.note(log, 't');
   EXPECT_TRUE(timer->start(0ns));
@@ -37,7 +37,7 @@ TEST_F(CorridorTest, TimersOfTheSameTurnComeAfterwards) {
   EXPECT_EQ(log, "abct");
 }
 
-TEST_F(CorridorTest, WhatWasQueuedBeforeComesFirst) {
+TEST_F(CorridorTest, EarlierQueuedEventsComeFirst) {
   Probe<Timer> timer{loop};
   timer.note(log, 't');
   EXPECT_TRUE(timer->feed());
@@ -45,7 +45,7 @@ TEST_F(CorridorTest, WhatWasQueuedBeforeComesFirst) {
   EXPECT_EQ(log, "tabc");
 }
 
-TEST_F(CorridorTest, AHigherPriorityFedInACallbackComesNext) {
+TEST_F(CorridorTest, HigherPriorityFedInACallbackIsCalledNext) {
   Probe<Timer> urgent{loop};
   urgent.note(log, 'u');
   urgent->set_priority(1);
@@ -54,7 +54,7 @@ TEST_F(CorridorTest, AHigherPriorityFedInACallbackComesNext) {
   EXPECT_EQ(log, "aubc");
 }
 
-TEST_F(CorridorTest, OneThatIsStoppedIsNotCalledThoughItIsStartedAgain) {
+TEST_F(CorridorTest, StoppedIoIsNotCalledEvenIfRestarted) {
   a.then = [&] {
     b->stop();
     EXPECT_TRUE(b->start());
@@ -64,7 +64,7 @@ TEST_F(CorridorTest, OneThatIsStoppedIsNotCalledThoughItIsStartedAgain) {
   EXPECT_EQ(log, "a");
 }
 
-TEST_F(CorridorTest, OneThatWaitsIsPendingAndKeepsItsPlace) {
+TEST_F(CorridorTest, QueuedIoIsPendingAndKeepsItsPosition) {
   Probe<Timer> timer{loop};
   timer.note(log, 't');
   EXPECT_TRUE(timer->start(0ns));
@@ -78,14 +78,14 @@ TEST_F(CorridorTest, OneThatWaitsIsPendingAndKeepsItsPlace) {
   EXPECT_EQ(log, "abt");
 }
 
-TEST_F(CorridorTest, OneThatIsFedIsCalledOnceWithBoth) {
+TEST_F(CorridorTest, FedIoIsCalledOnceWithBothEvents) {
   a.then = [&] { EXPECT_TRUE(b->feed()); };
   turn();
   EXPECT_EQ(log, "abc");
   EXPECT_EQ(b.events, Events::read | Events::custom);
 }
 
-TEST_F(CorridorTest, ANewcomerIsNotCalledWithWhatWasReadyBefore) {
+TEST_F(CorridorTest, IoStartedInACallbackMissesEarlierReadiness) {
   Probe<Io> late{loop, pipes[1].in(), Events::read};
   late.note(log, 'l');
   a.then = [&] { EXPECT_TRUE(late->start()); };
@@ -93,7 +93,7 @@ TEST_F(CorridorTest, ANewcomerIsNotCalledWithWhatWasReadyBefore) {
   EXPECT_EQ(log, "abc");
 }
 
-TEST_F(CorridorTest, AModifiedOneIsCalledWithWhatItStillAsksFor) {
+TEST_F(CorridorTest, ModifiedIoIsCalledOnlyForItsRemainingInterest) {
   a.then = [&] {
     b->modify(Events::write);
     c->modify(Events::read | Events::write);
@@ -102,7 +102,7 @@ TEST_F(CorridorTest, AModifiedOneIsCalledWithWhatItStillAsksFor) {
   EXPECT_EQ(log, "ac");
 }
 
-TEST_F(CorridorTest, WhatAnIoHasGivenUpIsForgottenThoughItAsksAgain) {
+TEST_F(CorridorTest, DroppedInterestDiscardsTheEventEvenIfRestored) {
   a.then = [&] {
     b->modify(Events::write);
     b->modify(Events::read);
@@ -111,7 +111,7 @@ TEST_F(CorridorTest, WhatAnIoHasGivenUpIsForgottenThoughItAsksAgain) {
   EXPECT_EQ(log, "ac");
 }
 
-TEST_F(CorridorTest, ANestedRunCallsTheRestFirst) {
+TEST_F(CorridorTest, NestedRunCallsTheRestFirst) {
   a.then = [&] {
     a.then = nullptr;
     log += '(';
@@ -122,7 +122,7 @@ TEST_F(CorridorTest, ANestedRunCallsTheRestFirst) {
   EXPECT_EQ(log, "a(bca)");
 }
 
-TEST_F(CorridorTest, ThePriorityOfAnActiveOneMayChangeInACallback) {
+TEST_F(CorridorTest, PriorityOfAnActiveIoMayChangeInACallback) {
   a.then = [&] { c->set_priority(1); };
   turn();
   EXPECT_EQ(log, "ab");  // As stopped and started.
@@ -131,7 +131,7 @@ TEST_F(CorridorTest, ThePriorityOfAnActiveOneMayChangeInACallback) {
   EXPECT_EQ(log, "cab");
 }
 
-TEST_F(CorridorTest, ClosingOneThatWaitsIsNoSurprise) {
+TEST_F(CorridorTest, QueuedIoMayBeClosedAndReopened) {
   a.then = [&] {
     b->stop_before_close();
     pipes[1] = Pipe();
@@ -140,13 +140,13 @@ TEST_F(CorridorTest, ClosingOneThatWaitsIsNoSurprise) {
   };
   for (int i = 0; i < 3; ++i) {
     turn();
-    EXPECT_FALSE(loop.run(Run::no_wait));  // The backend is told of the new one.
+    EXPECT_FALSE(loop.run(Run::no_wait));  // Registers the new descriptor with the backend.
   }
   EXPECT_EQ(log, "acacac");
   EXPECT_EQ(loop.metrics().stale_events, 0u);
 }
 
-TEST_F(CorridorTest, WithoutMemoryTheRestIsCalledInTheNextTurn) {
+TEST_F(CorridorTest, RestIsCalledInTheNextTurnWithoutMemory) {
   a.then = [&] {
     FaultPlan plan;
     plan.fail_nth(SystemCall::allocate, 1, ENOMEM);

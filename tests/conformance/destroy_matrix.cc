@@ -1,5 +1,5 @@
 // The destroy matrix: every kind of watcher, destroyed by its own callback, an earlier or a later
-// one of the same turn, with an event of its own queued or not, on every backend.
+// one of the same turn, with a queued event or without, on every backend.
 #include <algorithm>
 
 #include "tests/conformance/victims.h"
@@ -58,9 +58,9 @@ class DestroyTest : public ::testing::TestWithParam<Case> {
   int calls_ = -1;
 };
 
-TEST_P(DestroyTest, IsSafe) {
+TEST_P(DestroyTest, DestroyingAWatcherIsSafe) {
   const By by = GetParam().by;
-  // Hooks before the wait are called together with their like only.
+  // Hooks before the wait are called only together with others of their kind.
   Probe<Prepare> prepare{*loop_};
   Probe<Check> check{*loop_};
   prepare.then = check.then = [this] { destroy(); };
@@ -95,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(EveryBackend, DestroyTest, ::testing::ValuesIn(all_case
 using DestroyLoopTest = OnEveryBackend;
 SPATE_ON_EVERY_BACKEND(DestroyLoopTest);
 
-TEST_P(DestroyLoopTest, WithEveryKindActive) {
+TEST_P(DestroyLoopTest, DestroyWithEveryKindActiveIsSafe) {
   Surroundings surroundings;
   std::vector<std::unique_ptr<Victim>> victims;
   for (const Kind kind : kKinds) {
@@ -108,7 +108,7 @@ TEST_P(DestroyLoopTest, WithEveryKindActive) {
   victims.clear();
 }
 
-TEST_P(DestroyLoopTest, WithEveryKindActiveCausedAndPending) {
+TEST_P(DestroyLoopTest, DestroyWithEveryKindTriggeredAndPendingIsSafe) {
   Surroundings surroundings;
   std::vector<std::unique_ptr<Victim>> victims;
   for (const Kind kind : kKinds) victims.push_back(make_victim(kind, *loop_, surroundings));
@@ -125,7 +125,7 @@ TEST_P(DestroyLoopTest, WithEveryKindActiveCausedAndPending) {
   victims.clear();
 }
 
-TEST_P(DestroyLoopTest, AfterItsWatchersInTheMiddleOfThings) {
+TEST_P(DestroyLoopTest, DestroyAfterTriggeredWatchersIsSafe) {
   Surroundings surroundings;
   std::vector<std::unique_ptr<Victim>> victims;
   for (const Kind kind : kKinds) victims.push_back(make_victim(kind, *loop_, surroundings));

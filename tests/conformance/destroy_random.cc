@@ -49,14 +49,14 @@ class Chaos {
     if (pick(4) != 0) crowd_[place]->start();
   }
 
-  // One change, of whoever: the one whose callback is running included.
+  // Makes one change to any watcher, including the one whose callback is running.
   void act() {
     const std::size_t place = pick(crowd_.size());
     Victim* victim = crowd_[place].get();
     switch (victim == nullptr ? 0 : pick(10)) {
       case 0:
       case 1:
-        make(place);  // Destroys who was there.
+        make(place);  // Destroys the one in this place.
         break;
       case 2:
         crowd_[place].reset();
@@ -92,7 +92,7 @@ class Chaos {
 using DestroyRandomTest = OnEveryBackend;
 SPATE_ON_EVERY_BACKEND(DestroyRandomTest);
 
-TEST_P(DestroyRandomTest, AnythingAnywhereIsSafe) {
+TEST_P(DestroyRandomTest, DestroyingRandomWatchersAnywhereIsSafe) {
   for (const std::uint32_t seed : {1u, 2u, 3u, 4u, 5u, 6u}) {
     SCOPED_TRACE(seed);
     Chaos chaos{*loop_, seed};
@@ -106,7 +106,7 @@ TEST_P(DestroyRandomTest, AnythingAnywhereIsSafe) {
   }
 }
 
-TEST_P(DestroyRandomTest, TheLoopMayGoFirst) {
+TEST_P(DestroyRandomTest, LoopMayBeDestroyedFirst) {
   for (const std::uint32_t seed : {11u, 12u, 13u}) {
     SCOPED_TRACE(seed);
     Surroundings surroundings;

@@ -1,4 +1,4 @@
-// Dispatcher: a layer that takes delivery itself.
+// Dispatcher: a layer that receives events itself.
 #include "spate/layer.h"
 #include "tests/conformance/harness.h"
 
@@ -41,7 +41,7 @@ class DispatcherTest : public ::testing::TestWithParam<std::string_view> {
 };
 SPATE_ON_EVERY_BACKEND(DispatcherTest);
 
-TEST_P(DispatcherTest, SeesWhatIsReadyAndWhatExpiredAndTakesWhatIsDue) {
+TEST_P(DispatcherTest, DispatcherReceivesReadyAndExpiredEvents) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.out(), Events::write};
   Probe<Timer> timer{*loop_};
@@ -56,7 +56,7 @@ TEST_P(DispatcherTest, SeesWhatIsReadyAndWhatExpiredAndTakesWhatIsDue) {
   EXPECT_EQ(loop_->metrics().events, 2u);
 }
 
-TEST_P(DispatcherTest, MayLeaveSomeForTheNextTurn) {
+TEST_P(DispatcherTest, DispatcherMayLeaveEventsForTheNextTurn) {
   Probe<Timer> a{*loop_};
   Probe<Timer> b{*loop_};
   EXPECT_TRUE(a->feed());
@@ -70,7 +70,7 @@ TEST_P(DispatcherTest, MayLeaveSomeForTheNextTurn) {
   EXPECT_EQ(b.calls, 1);
 }
 
-TEST_P(DispatcherTest, NeverSeesWhatIsTheLoopsOwn) {
+TEST_P(DispatcherTest, DispatcherDoesNotReceiveInternalNodes) {
   Pipe pipe;
   int calls = 0;
   EXPECT_FALSE(loop_->once(pipe.out(), Events::write, 1h, [&](Events) { ++calls; }));
@@ -82,7 +82,7 @@ TEST_P(DispatcherTest, NeverSeesWhatIsTheLoopsOwn) {
   EXPECT_EQ(recorder_.log, "[][]");
 }
 
-TEST_P(DispatcherTest, IsToldOfARefusal) {
+TEST_P(DispatcherTest, DispatcherReceivesRefusals) {
   Probe<Io> io{*loop_, INT32_MAX, Events::read};
   EXPECT_TRUE(io->start());
   turn(*loop_);
@@ -90,7 +90,7 @@ TEST_P(DispatcherTest, IsToldOfARefusal) {
   EXPECT_EQ(io.calls, 1);
 }
 
-TEST_P(DispatcherTest, AWatcherStoppedByAnEarlierOneIsSkipped) {
+TEST_P(DispatcherTest, WatcherStoppedByAnEarlierOneIsSkipped) {
   Probe<Timer> a{*loop_};
   auto b = std::make_unique<Probe<Timer>>(*loop_);
   Probe<Timer> c{*loop_};

@@ -14,8 +14,8 @@ bool is_readable(int fd) {
   return ::poll(&entry, 1, 0) == 1;
 }
 
-// Keeps an inner loop going inside an outer one, as the header says. The inner loop starts over
-// with another descriptor when it has to shake off a closed one, so it is asked each time.
+// Drives an inner loop inside an outer one, as the header says. The inner loop replaces its
+// descriptor when it must drop a closed one, so it is queried each time.
 class Embedded {
  public:
   Embedded(Loop& outer, Loop& inner)
@@ -54,7 +54,7 @@ class Embedded {
 
 class EmbeddingTest : public OnEveryBackend {
  protected:
-  // The backend under test is the outer loop's.
+  // The outer loop uses the backend under test.
   std::unique_ptr<Loop> inner_ = make_loop("epoll");
 };
 SPATE_ON_EVERY_BACKEND(EmbeddingTest);
@@ -68,7 +68,7 @@ TEST_P(EmbeddingTest, OnlyEpollHasADescriptor) {
   }
 }
 
-TEST_P(EmbeddingTest, PrepareToWaitTellsHowLong) {
+TEST_P(EmbeddingTest, PrepareToWaitReturnsTheTimeout) {
   Probe<Timer> timer{*loop_};
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.in(), Events::read};
@@ -86,11 +86,11 @@ TEST_P(EmbeddingTest, PrepareToWaitTellsHowLong) {
   EXPECT_EQ(loop_->prepare_to_wait(), 0ns);
 }
 
-TEST_P(EmbeddingTest, ALoopWithNothingToDoLetsTheOuterOneWaitForEver) {
+TEST_P(EmbeddingTest, IdleInnerLoopAllowsAnIndefiniteWait) {
   EXPECT_EQ(loop_->prepare_to_wait(), kForever);
 }
 
-TEST_P(EmbeddingTest, TheDescriptorIsReadableWhenThereIsSomethingToDo) {
+TEST_P(EmbeddingTest, DescriptorIsReadableWhenThereIsWork) {
   Pipe pipe;
   Probe<Io> io{*inner_, pipe.in(), Events::read};
   EXPECT_TRUE(io->start());
@@ -106,7 +106,7 @@ TEST_P(EmbeddingTest, TheDescriptorIsReadableWhenThereIsSomethingToDo) {
   EXPECT_FALSE(is_readable(fd));
 }
 
-TEST_P(EmbeddingTest, APostMakesTheDescriptorReadable) {
+TEST_P(EmbeddingTest, PostMakesTheDescriptorReadable) {
   int calls = 0;
   inner_->ref();
   EXPECT_EQ(inner_->prepare_to_wait(), kForever);
@@ -119,7 +119,7 @@ TEST_P(EmbeddingTest, APostMakesTheDescriptorReadable) {
   inner_->unref();
 }
 
-TEST_P(EmbeddingTest, TheInnerLoopsWatchersWorkInsideTheOuterOne) {
+TEST_P(EmbeddingTest, InnerLoopWatchersWorkInsideTheOuterLoop) {
   Embedded embedded{*loop_, *inner_};
   Pipe pipe;
   Probe<Io> io{*inner_, pipe.in(), Events::read};
@@ -145,7 +145,7 @@ TEST_P(EmbeddingTest, TheInnerLoopsWatchersWorkInsideTheOuterOne) {
   poster.join();
 }
 
-TEST_P(EmbeddingTest, TheOuterLoopSleepsWhileTheInnerOneHasNothingToDo) {
+TEST_P(EmbeddingTest, OuterLoopSleepsWhileTheInnerLoopIsIdle) {
   Embedded embedded{*loop_, *inner_};
   Pipe pipe;
   Probe<Io> io{*inner_, pipe.in(), Events::read};
@@ -157,7 +157,7 @@ TEST_P(EmbeddingTest, TheOuterLoopSleepsWhileTheInnerOneHasNothingToDo) {
   EXPECT_LE(embedded.sweeps(), 1);
 }
 
-TEST_P(EmbeddingTest, AWatcherStartedByTheOuterLoopsCallbackIsSeen) {
+TEST_P(EmbeddingTest, WatcherStartedInAnOuterCallbackIsServed) {
   Embedded embedded{*loop_, *inner_};
   Pipe pipe;
   Probe<Io> io{*inner_, pipe.out(), Events::write};
@@ -168,7 +168,7 @@ TEST_P(EmbeddingTest, AWatcherStartedByTheOuterLoopsCallbackIsSeen) {
   EXPECT_TRUE(run_until(*loop_, [&] { return io.calls == 1; }));
 }
 
-TEST_P(EmbeddingTest, AShakenOffDuplicateDoesNotDeafenTheOuterLoop) {
+TEST_P(EmbeddingTest, EvictedDuplicateDoesNotBlockOuterLoopEvents) {
   Embedded embedded{*loop_, *inner_};
   Pipe phantom;
   Pipe pipe;

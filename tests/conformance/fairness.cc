@@ -1,4 +1,4 @@
-// Ordering within a turn, and that no class of events starves another.
+// The order within a turn, and that no class of events starves another.
 #include <algorithm>
 #include <csignal>
 
@@ -10,7 +10,7 @@ namespace {
 using OrderTest = OnEveryBackend;
 SPATE_ON_EVERY_BACKEND(OrderTest);
 
-TEST_P(OrderTest, ATurnQueuesInTheDocumentedOrder) {
+TEST_P(OrderTest, TurnQueuesEventsInTheDocumentedOrder) {
   Pipe pipe;
   Probe<Prepare> prepare{*loop_};
   Probe<Io> io{*loop_, pipe.out(), Events::write};
@@ -33,7 +33,7 @@ TEST_P(OrderTest, ATurnQueuesInTheDocumentedOrder) {
   EXPECT_EQ(log_, "PitsapC");
 }
 
-TEST_P(OrderTest, PrioritiesCountMoreThanTheOrderOfQueueing) {
+TEST_P(OrderTest, PriorityPrecedesQueueOrder) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.out(), Events::write};
   Probe<Timer> timer{*loop_};
@@ -54,8 +54,8 @@ TEST_P(OrderTest, PrioritiesCountMoreThanTheOrderOfQueueing) {
   EXPECT_EQ(log_, "asti");
 }
 
-TEST_P(OrderTest, AllThatIsQueuedWhenTheCallingBeginsIsCalledInThatTurn) {
-  constexpr int kMany = 2000;  // Far beyond the budget, which is for what callbacks feed.
+TEST_P(OrderTest, EventsQueuedBeforeDispatchAreCalledInThatTurn) {
+  constexpr int kMany = 2000;  // Far beyond the budget for events that callbacks feed.
   std::vector<std::unique_ptr<Probe<Timer>>> timers;
   for (int i = 0; i < kMany; ++i) {
     timers.push_back(std::make_unique<Probe<Timer>>(*loop_));
@@ -65,7 +65,7 @@ TEST_P(OrderTest, AllThatIsQueuedWhenTheCallingBeginsIsCalledInThatTurn) {
   for (const auto& timer : timers) EXPECT_EQ(timer->calls, 1);
 }
 
-TEST_P(OrderTest, WhatCallbacksFeedIsBoundedByTheBudget) {
+TEST_P(OrderTest, EventsFedByCallbacksAreLimitedByTheBudget) {
   for (const std::uint32_t budget : {1u, 5u, 256u}) {
     Result<std::unique_ptr<Loop>> created = Loop::create({.backend = backend(), .budget = budget});
     ASSERT_TRUE(created);
@@ -80,7 +80,7 @@ TEST_P(OrderTest, WhatCallbacksFeedIsBoundedByTheBudget) {
   }
 }
 
-TEST_P(OrderTest, TheRestOfASpentBudgetDoesNotLetTheLoopBlock) {
+TEST_P(OrderTest, RestOfASpentBudgetKeepsTheLoopFromBlocking) {
   Result<std::unique_ptr<Loop>> created = Loop::create({.backend = backend(), .budget = 3});
   ASSERT_TRUE(created);
   Loop& loop = **created;
@@ -99,7 +99,7 @@ TEST_P(OrderTest, TheRestOfASpentBudgetDoesNotLetTheLoopBlock) {
   EXPECT_EQ(loop.metrics().blocked, 0ns);
 }
 
-TEST_P(OrderTest, WhatIsLeftForTheNextTurnKeepsItsOrder) {
+TEST_P(OrderTest, EventsLeftForTheNextTurnKeepTheirOrder) {
   Result<std::unique_ptr<Loop>> created = Loop::create({.backend = backend(), .budget = 2});
   ASSERT_TRUE(created);
   Loop& loop = **created;
@@ -121,11 +121,11 @@ TEST_P(OrderTest, WhatIsLeftForTheNextTurnKeepsItsOrder) {
   EXPECT_EQ(log_, "abcdfgha");
 }
 
-// ---- somebody who never ends
+// ---- a watcher that feeds itself without end
 
 class FairnessTest : public OnEveryBackend {
  protected:
-  // Feeds itself a million times, unless the others are done before.
+  // Feeds itself a million times, unless the others have run before.
   void hog(int priority, const std::function<bool()>& others_are_done) {
     Probe<Timer> greedy{*loop_};
     greedy->set_priority(priority);
@@ -142,7 +142,7 @@ class FairnessTest : public OnEveryBackend {
 };
 SPATE_ON_EVERY_BACKEND(FairnessTest);
 
-TEST_P(FairnessTest, AWatcherThatFeedsItselfForEverStarvesNobody) {
+TEST_P(FairnessTest, SelfFeedingWatcherStarvesNoWatcher) {
   for (const int priority : {-2, 0, 2}) {
     Probe<Io> io{*loop_, pipe_.out(), Events::write};
     Probe<Timer> timer{*loop_};
@@ -166,7 +166,7 @@ TEST_P(FairnessTest, AWatcherThatFeedsItselfForEverStarvesNobody) {
   }
 }
 
-TEST_P(FairnessTest, AMillionSelfFeedsAreAllCalled) {
+TEST_P(FairnessTest, AllOfAMillionSelfFeedsAreCalled) {
   Probe<Timer> greedy{*loop_};
   greedy.then = [&] {
     if (greedy.calls < 1'000'000) EXPECT_TRUE(greedy->feed());
@@ -176,7 +176,7 @@ TEST_P(FairnessTest, AMillionSelfFeedsAreAllCalled) {
   EXPECT_EQ(greedy.calls, 1'000'000);
 }
 
-TEST_P(FairnessTest, AHighPriorityThatIsAlwaysReadyDoesNotStarveALowOne) {
+TEST_P(FairnessTest, AlwaysReadyHighPriorityDoesNotStarveALowOne) {
   Probe<Io> high{*loop_, pipe_.out(), Events::write};
   Probe<Timer> low{*loop_};
   high->set_priority(2);
@@ -188,7 +188,7 @@ TEST_P(FairnessTest, AHighPriorityThatIsAlwaysReadyDoesNotStarveALowOne) {
   EXPECT_GE(low.calls, 45);
 }
 
-TEST_P(FairnessTest, ATaskThatPostsItselfForEverStarvesNobody) {
+TEST_P(FairnessTest, SelfPostingTaskStarvesNoWatcher) {
   Probe<Io> io{*loop_, pipe_.out(), Events::write};
   Probe<Timer> timer{*loop_};
   EXPECT_TRUE(io->start());
@@ -213,7 +213,7 @@ TEST_P(FairnessTest, ATaskThatPostsItselfForEverStarvesNobody) {
   EXPECT_GE(timer.calls, 90);
 }
 
-TEST_P(FairnessTest, AFloodOfPostsStarvesNobody) {
+TEST_P(FairnessTest, PostFloodStarvesNoWatcher) {
   Probe<Io> io{*loop_, pipe_.out(), Events::write};
   Probe<Timer> timer{*loop_};
   EXPECT_TRUE(io->start());
@@ -235,7 +235,7 @@ TEST_P(FairnessTest, AFloodOfPostsStarvesNobody) {
   EXPECT_GE(timer.calls, 9);
 }
 
-TEST_P(FairnessTest, ATimerThatRestartsItselfAtOnceStarvesNobody) {
+TEST_P(FairnessTest, SelfRestartingTimerStarvesNoWatcher) {
   Probe<Timer> greedy{*loop_};
   Probe<Io> io{*loop_, pipe_.out(), Events::write};
   greedy.then = [&] { EXPECT_TRUE(greedy->start(0ns)); };
@@ -246,7 +246,7 @@ TEST_P(FairnessTest, ATimerThatRestartsItselfAtOnceStarvesNobody) {
   EXPECT_EQ(greedy.calls, 20);
 }
 
-TEST_P(FairnessTest, AnAsyncThatSendsItselfStarvesNobody) {
+TEST_P(FairnessTest, SelfSendingAsyncStarvesNoWatcher) {
   Probe<Async> greedy{*loop_};
   Probe<Io> io{*loop_, pipe_.out(), Events::write};
   greedy.then = [&] { greedy->send(); };

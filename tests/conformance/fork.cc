@@ -1,4 +1,4 @@
-// A real fork: the child is told, tells its loop, and then works; the parent notices nothing.
+// A real fork: the child calls its loop's fork function, and then works; the parent is unaffected.
 #include <poll.h>
 
 #include <csignal>
@@ -11,14 +11,16 @@
 namespace spate::testing {
 namespace {
 
-// In a child: what does not hold ends the child with the number of the line.
+// In a child: if the condition is false, returns from the child with the line's number.
 #define CHILD_EXPECT(condition) \
   if (!(condition)) return __LINE__ % 251 + 1
 
 using ForkTest = OnEveryBackend;
 SPATE_ON_EVERY_BACKEND(ForkTest);
+using EpollForkTest = OnEveryBackend;
+SPATE_ON_BACKENDS_WHERE(EpollForkTest, uses_epoll);
 
-TEST_P(ForkTest, TheChildIsToldToTellTheLoop) {
+TEST_P(ForkTest, RunInTheChildRequiresAfterFork) {
   Pipe pipe;
   const int pid = fork_child([&] {
     CHILD_EXPECT(loop_->run(Run::no_wait) == Error::loop_forked);
@@ -73,7 +75,7 @@ TEST_P(ForkTest, WatchersWorkInTheChild) {
   EXPECT_EQ(wait_for(pid), 0);
 }
 
-TEST_P(ForkTest, TheParentIsUnaffected) {
+TEST_P(ForkTest, ParentIsUnaffected) {
   Pipe pipe;
   Pipe other;
   Probe<Io> io{*loop_, pipe.in(), Events::read};
@@ -110,7 +112,7 @@ TEST_P(ForkTest, TheParentIsUnaffected) {
   EXPECT_TRUE(run_until(*loop_, [&] { return stat.calls == 1; }));
 }
 
-TEST_P(ForkTest, AChildThatDestroysTheLoopUntoldDoesNotAffectTheParent) {
+TEST_P(ForkTest, ChildMayDestroyTheLoopWithoutAffectingTheParent) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.in(), Events::read};
   const TempDir dir;
@@ -131,7 +133,7 @@ TEST_P(ForkTest, AChildThatDestroysTheLoopUntoldDoesNotAffectTheParent) {
   EXPECT_TRUE(run_until(*loop_, [&] { return stat.calls == 1; }));
 }
 
-TEST_P(ForkTest, AChildThatStopsPathsUntoldLeavesTheParentsWatches) {
+TEST_P(ForkTest, ChildMayStopPathsWithoutAffectingTheParent) {
   const TempDir dir;
   dir.append("file");
   Probe<Stat> file{*loop_};
@@ -158,7 +160,7 @@ TEST_P(ForkTest, AChildThatStopsPathsUntoldLeavesTheParentsWatches) {
   EXPECT_TRUE(run_until(*loop_, [&] { return file.calls == 1 && missing.calls == 1; }));
 }
 
-TEST_P(ForkTest, AChildThatPostsUntoldDoesNotWakeTheParent) {
+TEST_P(ForkTest, ChildThatPostsWithoutAfterForkDoesNotWakeTheParent) {
   Probe<Async> async{*loop_};
   Probe<Signal> signal{*loop_};
   EXPECT_TRUE(async->start());
@@ -179,7 +181,7 @@ TEST_P(ForkTest, AChildThatPostsUntoldDoesNotWakeTheParent) {
   EXPECT_EQ(loop_->metrics().wakeups, 0u);
 }
 
-TEST_P(ForkTest, WhatWasRaisedBeforeIsTheParentsAndWhatIsRaisedAfterTheChilds) {
+TEST_P(ForkTest, SignalsAreDeliveredToTheProcessThatRaisedThem) {
   Probe<Signal> signal{*loop_};
   Probe<Signal> other{*loop_};
   EXPECT_FALSE(signal->start(SIGUSR1));
@@ -200,7 +202,7 @@ TEST_P(ForkTest, WhatWasRaisedBeforeIsTheParentsAndWhatIsRaisedAfterTheChilds) {
   EXPECT_EQ(other.calls, 0);
 }
 
-TEST_P(ForkTest, WhatWasSentBeforeIsCalledInBoth) {
+TEST_P(ForkTest, AsyncSentBeforeTheForkIsCalledInBothProcesses) {
   Probe<Async> async{*loop_};
   Probe<Async> inactive{*loop_};
   EXPECT_TRUE(async->start());
@@ -223,7 +225,7 @@ TEST_P(ForkTest, WhatWasSentBeforeIsCalledInBoth) {
   EXPECT_EQ(async.calls, 1);
 }
 
-TEST_P(ForkTest, AChildThatCannotBeMadeReadyIsStillToldSo) {
+TEST_P(ForkTest, ChildGetsLoopForkedWhenAfterForkFails) {
   for (const SystemCall call : {SystemCall::epoll_create, SystemCall::eventfd}) {
     if (call == SystemCall::epoll_create && !is_epoll()) continue;
     const int pid = fork_child([&] {
@@ -242,7 +244,7 @@ TEST_P(ForkTest, AChildThatCannotBeMadeReadyIsStillToldSo) {
   }
 }
 
-TEST_P(ForkTest, AChildThatStopsWatchersUntoldDoesNotAffectTheParent) {
+TEST_P(ForkTest, ChildMayStopWatchersWithoutAffectingTheParent) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.in(), Events::read};
   EXPECT_TRUE(io->start());
@@ -261,7 +263,7 @@ TEST_P(ForkTest, AChildThatStopsWatchersUntoldDoesNotAffectTheParent) {
   EXPECT_EQ(io.calls, 1);
 }
 
-TEST_P(ForkTest, ForkHooksRunOnceAtTheStartOfTheFirstTurnAfterwards) {
+TEST_P(ForkTest, ForkHooksRunOnceAtTheStartOfTheNextTurn) {
   Probe<Fork> fork{*loop_};
   Probe<Prepare> prepare{*loop_};
   fork.note(log_, 'f'), prepare.note(log_, 'p');
@@ -284,7 +286,7 @@ TEST_P(ForkTest, ForkHooksRunOnceAtTheStartOfTheFirstTurnAfterwards) {
   EXPECT_EQ(log_, "pp");
 }
 
-TEST_P(ForkTest, WatchersOfTheParentsChildrenAreStoppedAndDoNotKeepTheLoopAlive) {
+TEST_P(ForkTest, ChildWatchersOfTheParentAreStoppedInTheChild) {
   Probe<Child> exit{*loop_};
   Probe<Child> trace{*loop_};
   const int watched = fork_sleeper();
@@ -306,7 +308,7 @@ TEST_P(ForkTest, WatchersOfTheParentsChildrenAreStoppedAndDoNotKeepTheLoopAlive)
   EXPECT_EQ(trace.calls, 1);
 }
 
-TEST_P(ForkTest, TheChildWatchesChildrenOfItsOwn) {
+TEST_P(ForkTest, ChildWatchesItsOwnChildren) {
   const int pid = fork_child([&] {
     CHILD_EXPECT(!loop_->after_fork());
     Probe<Child> child{*loop_};
@@ -318,7 +320,7 @@ TEST_P(ForkTest, TheChildWatchesChildrenOfItsOwn) {
   EXPECT_EQ(wait_for(pid), 0);
 }
 
-TEST_P(ForkTest, ForkedInsideACallbackTheChildCanGoOn) {
+TEST_P(ForkTest, ChildForkedInsideACallbackCanContinue) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.out(), Events::write};
   Probe<Timer> timer{*loop_};
@@ -338,7 +340,7 @@ TEST_P(ForkTest, ForkedInsideACallbackTheChildCanGoOn) {
   EXPECT_EQ(wait_for(pid), 0);
 }
 
-TEST_P(ForkTest, AGrandchildHasToBeToldAgain) {
+TEST_P(ForkTest, GrandchildMustCallAfterForkAgain) {
   const int pid = fork_child([&] {
     CHILD_EXPECT(!loop_->after_fork());
     const int grandchild = fork_child([&] {
@@ -352,8 +354,7 @@ TEST_P(ForkTest, AGrandchildHasToBeToldAgain) {
   EXPECT_EQ(wait_for(pid), 0);
 }
 
-TEST_P(ForkTest, AfterAForkThePollDescriptorIsAnother) {
-  if (!is_epoll()) GTEST_SKIP() << "only epoll has one";
+TEST_P(EpollForkTest, PollDescriptorChangesAfterAFork) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.in(), Events::read};
   EXPECT_TRUE(io->start());
@@ -372,7 +373,7 @@ TEST_P(ForkTest, AfterAForkThePollDescriptorIsAnother) {
   EXPECT_EQ(wait_for(pid), 0);
 }
 
-TEST_P(ForkTest, AChildThatIsNotTheLoopsBusinessChangesNothing) {
+TEST_P(ForkTest, UnrelatedChildDoesNotAffectTheLoop) {
   const int pid = fork_child([] { return 0; });
   EXPECT_EQ(wait_for(pid), 0);
   turn();

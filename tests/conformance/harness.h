@@ -1,4 +1,4 @@
-// What the conformance tests share: a fixture for each backend, and watchers that keep count.
+// Shared by the conformance tests: a fixture for each backend, and watchers that count their calls.
 #pragma once
 
 #include <arpa/inet.h>
@@ -117,7 +117,7 @@ struct Sockets {
   }
 };
 
-// A directory that goes away with all it holds.
+// A directory that is deleted with its contents.
 class TempDir {
  public:
   TempDir() {
@@ -133,7 +133,7 @@ class TempDir {
   }
 
   std::string file(std::string_view name) const { return path_ + "/" + std::string(name); }
-  // Appends to a file, and so changes its size.
+  // Appends to a file, which changes its size.
   void append(std::string_view name) const {
     const Fd fd(::open(file(name).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     EXPECT_EQ(::write(fd.get(), "x", 1), 1);
@@ -143,14 +143,14 @@ class TempDir {
   std::string path_;
 };
 
-// A watcher that counts its calls, remembers the last, may write its name to a log, and does
-// something more if it is told what.
+// A watcher that counts its calls, remembers the last, may append its name to a log, and calls
+// `then` if that is set.
 template <class W>
 struct Probe {
   template <class... Args>
   explicit Probe(Loop& loop, Args... args) : watcher(loop, args..., bind<&Probe::on_event>(this)) {}
 
-  // `name` is appended to `to` with each call.
+  // Appends `name` to `to` with each call.
   Probe& note(std::string& to, char called) {
     log = &to;
     name = called;
@@ -175,8 +175,7 @@ struct Probe {
   char name = '?';
 };
 
-// Turns the loop until `done` says so, for `patience` at most. That the loop has nothing to do does
-// not end it.
+// Turns the loop until `done` returns true, for `patience` at most. An idle loop does not end this.
 template <class Done>
 bool run_until(Loop& loop, Done done, Nanos patience = 5s) {
   const auto limit = std::chrono::steady_clock::now() + patience;
@@ -193,7 +192,7 @@ inline void turn(Loop& loop, int times = 1) {
   for (; times > 0; --times) EXPECT_FALSE(loop.run(Run::no_wait));
 }
 
-// A test that runs once for each backend, on a loop of its own.
+// A test that runs once for each backend, each time on a new loop.
 class OnEveryBackend : public ::testing::TestWithParam<std::string_view> {
  protected:
   ~OnEveryBackend() override {
@@ -201,11 +200,10 @@ class OnEveryBackend : public ::testing::TestWithParam<std::string_view> {
     if (backend() == "io_uring") await_interruption();
   }
   std::string_view backend() const { return GetParam(); }
-  // Or the ring, which has epoll watch descriptors.
-  bool is_epoll() const { return backend() == "epoll" || backend() == "io_uring"; }
-  bool is_select() const { return backend() == "select"; }
+  bool is_epoll() const { return uses_epoll(backend()); }
+  bool is_select() const { return uses_select(backend()); }
 
-  // Turns until the loop has nothing left that keeps it alive; fails after five seconds.
+  // Turns until nothing keeps the loop alive; fails after five seconds.
   void run() {
     EXPECT_TRUE(run_until(*loop_, [this] { return loop_->active_count() <= 1; }));
   }
@@ -216,20 +214,19 @@ class OnEveryBackend : public ::testing::TestWithParam<std::string_view> {
   std::string log_;
 };
 
-inline std::string backend_test_name(const ::testing::TestParamInfo<std::string_view>& backend) {
-  return std::string(backend.param);
-}
-
 #ifndef SPATE_TEST_BACKENDS
 #define SPATE_TEST_BACKENDS backends_here()
 #endif
 #define SPATE_ON_EVERY_BACKEND(suite)                                                     \
   INSTANTIATE_TEST_SUITE_P(EveryBackend, suite, ::testing::ValuesIn(SPATE_TEST_BACKENDS), \
                            backend_test_name)
+#define SPATE_ON_BACKENDS_WHERE(suite, holds)                                               \
+  INSTANTIATE_TEST_SUITE_P(EveryBackend, suite, backends_where(SPATE_TEST_BACKENDS, holds), \
+                           backend_test_name)
 
 // ---- processes
 
-// Forks; the child exits with what `body` returns.
+// Forks; the child exits with the result of `body`.
 template <class Body>
 int fork_child(Body body) {
   const int pid = ::fork();
@@ -238,14 +235,14 @@ int fork_child(Body body) {
   return pid;
 }
 
-// The exit code of a child, or minus the signal that ended it.
+// Returns the exit code of a child, or minus the signal that ended it.
 inline int wait_for(int pid) {
   int status = 0;
   if (::waitpid(pid, &status, 0) != pid) return -1000;
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-// Until a thread of any process, by its number, sleeps in the kernel and has no signal to heed.
+// Waits until a thread of any process, by its ID, sleeps in the kernel and has no pending signal.
 inline void await_sleep(int thread) {
   const std::string process = "/proc/" + std::to_string(thread) + "/status";
   for (;;) {
@@ -259,7 +256,7 @@ inline void await_sleep(int thread) {
   }
 }
 
-// Does something in another thread as soon as the calling one sleeps.
+// Calls a function on another thread as soon as the calling one sleeps.
 template <class Action>
 std::thread when_asleep(Action action) {
   return std::thread([action, sleeper = ::gettid()] {
@@ -268,13 +265,13 @@ std::thread when_asleep(Action action) {
   });
 }
 
-// Until the child has ended, without taking its status.
+// Waits until the child has exited, without reaping it.
 inline void await_end(int pid) {
   siginfo_t info{};
   EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT), 0);
 }
 
-// A child that does nothing until it is killed, or its parent dies.
+// A child that does nothing until it is killed, or its parent exits.
 inline int fork_sleeper() {
   return fork_child([] {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -1,4 +1,4 @@
-// Prepare, Check, Idle, Cleanup: where each has its place in a turn.
+// Prepare, Check, Idle, Cleanup: their places in a turn.
 #include "tests/conformance/harness.h"
 
 namespace spate::testing {
@@ -7,14 +7,14 @@ namespace {
 using HooksTest = OnEveryBackend;
 SPATE_ON_EVERY_BACKEND(HooksTest);
 
-TEST_P(HooksTest, PrepareComesBeforeTheWaitAndCheckAfterIt) {
+TEST_P(HooksTest, PreparePrecedesWaitAndCheckFollowsIt) {
   Pipe pipe;
   Probe<Prepare> prepare{*loop_};
   Probe<Check> check{*loop_};
   Probe<Io> io{*loop_, pipe.in(), Events::read};
   prepare.note(log_, 'p'), check.note(log_, 'c'), io.note(log_, 'i');
   prepare.then = [&] {
-    EXPECT_TRUE(io->start());  // In time for this turn's wait.
+    EXPECT_TRUE(io->start());  // Early enough for this turn's wait.
     pipe.fill();
   };
   EXPECT_TRUE(prepare->start());
@@ -25,14 +25,14 @@ TEST_P(HooksTest, PrepareComesBeforeTheWaitAndCheckAfterIt) {
   EXPECT_EQ(check.events, Events::check);
 }
 
-TEST_P(HooksTest, CheckIsCalledWhateverCameOfTheWait) {
+TEST_P(HooksTest, CheckIsCalledAfterEveryWait) {
   Probe<Check> check{*loop_};
   EXPECT_TRUE(check->start());
   turn(3);
   EXPECT_EQ(check.calls, 3);
 }
 
-TEST_P(HooksTest, AHighCheckIsCalledBeforeTheEvents) {
+TEST_P(HooksTest, HighPriorityCheckIsCalledBeforeTheEvents) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.out(), Events::write};
   Probe<Check> high{*loop_};
@@ -66,7 +66,7 @@ TEST_P(HooksTest, HooksOfOneKindAreCalledInTheOrderOfStarting) {
   EXPECT_EQ(log_, "cdab");
 }
 
-TEST_P(HooksTest, OneStartedInAHookIsCalledFromTheNextTurnOn) {
+TEST_P(HooksTest, HookStartedInHookIsCalledFromNextTurnOn) {
   Probe<Prepare> first{*loop_};
   Probe<Prepare> second{*loop_};
   Probe<Check> third{*loop_};
@@ -83,7 +83,7 @@ TEST_P(HooksTest, OneStartedInAHookIsCalledFromTheNextTurnOn) {
   EXPECT_EQ(fourth.calls, 1);
 }
 
-TEST_P(HooksTest, OneStoppedInAHookIsNotCalledInThatTurn) {
+TEST_P(HooksTest, HookStoppedInAHookIsNotCalledInThatTurn) {
   Probe<Check> first{*loop_};
   Probe<Check> second{*loop_};
   Probe<Check> third{*loop_};
@@ -129,7 +129,7 @@ TEST_P(HooksTest, IdleIsCalledWhenNothingElseIsPending) {
   EXPECT_EQ(idle.calls, 2);
 }
 
-TEST_P(HooksTest, IdleIsNotHeldUpByALowerPriority) {
+TEST_P(HooksTest, IdleIsNotDelayedByALowerPriority) {
   Pipe pipe;
   Probe<Idle> idle{*loop_};
   Probe<Io> io{*loop_, pipe.out(), Events::write};
@@ -141,7 +141,7 @@ TEST_P(HooksTest, IdleIsNotHeldUpByALowerPriority) {
   EXPECT_EQ(io.calls, 2);
 }
 
-TEST_P(HooksTest, IdleIsHeldUpByAHigherPriority) {
+TEST_P(HooksTest, IdleIsDelayedByAHigherPriority) {
   Pipe pipe;
   Probe<Idle> idle{*loop_};
   Probe<Io> io{*loop_, pipe.out(), Events::write};
@@ -155,7 +155,7 @@ TEST_P(HooksTest, IdleIsHeldUpByAHigherPriority) {
   EXPECT_EQ(idle.calls, 1);
 }
 
-TEST_P(HooksTest, OnlyTheHighestPriorityThatHasIdleWatchersIsCalled) {
+TEST_P(HooksTest, OnlyIdleHooksOfTheHighestPriorityAreCalled) {
   Probe<Idle> low{*loop_};
   Probe<Idle> high{*loop_};
   Probe<Idle> also_high{*loop_};
@@ -174,7 +174,7 @@ TEST_P(HooksTest, OnlyTheHighestPriorityThatHasIdleWatchersIsCalled) {
   EXPECT_EQ(low.calls, 1);
 }
 
-TEST_P(HooksTest, ACheckDoesNotCountAsSomethingPending) {
+TEST_P(HooksTest, CheckDoesNotCountAsPending) {
   Probe<Idle> idle{*loop_};
   Probe<Check> check{*loop_};
   EXPECT_TRUE(idle->start());
@@ -197,7 +197,7 @@ TEST_P(HooksTest, IdleKeepsTheLoopFromBlocking) {
   EXPECT_EQ(idle.calls, 2);
 }
 
-TEST_P(HooksTest, AllButForkAndCleanupKeepTheLoopAlive) {
+TEST_P(HooksTest, AllExceptForkAndCleanupKeepTheLoopAlive) {
   Probe<Prepare> prepare{*loop_};
   Probe<Check> check{*loop_};
   Probe<Idle> idle{*loop_};
@@ -250,7 +250,7 @@ TEST_P(HooksTest, CleanupIsCalledWhileTheLoopIsBeingDestroyed) {
   EXPECT_EQ(io.calls + timer.calls, 0);
 }
 
-TEST_P(HooksTest, CleanupStoppedInTimeIsNotCalled) {
+TEST_P(HooksTest, CleanupStoppedBeforeDestructionIsNotCalled) {
   auto other = make_loop(backend());
   Probe<Cleanup> stopped{*other};
   Probe<Cleanup> never{*other};
@@ -260,7 +260,7 @@ TEST_P(HooksTest, CleanupStoppedInTimeIsNotCalled) {
   EXPECT_EQ(stopped.calls + never.calls, 0);
 }
 
-TEST_P(HooksTest, CleanupMayDestroyWatchersItselfIncluded) {
+TEST_P(HooksTest, CleanupMayDestroyWatchersIncludingItself) {
   auto other = make_loop(backend());
   Pipe pipe;
   auto io = std::make_unique<Probe<Io>>(*other, pipe.out(), Events::write);

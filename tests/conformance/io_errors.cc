@@ -5,6 +5,7 @@
 
 #include "spate/error.h"
 #include "tests/conformance/harness.h"
+#include "tests/support/missing.h"
 #include "tests/support/system_error.h"
 
 namespace spate::testing {
@@ -12,6 +13,8 @@ namespace {
 
 using IoErrorsTest = OnEveryBackend;
 SPATE_ON_EVERY_BACKEND(IoErrorsTest);
+using SelectErrorsTest = OnEveryBackend;
+SPATE_ON_BACKENDS_WHERE(SelectErrorsTest, uses_select);
 
 int closed_number() {
   const Pipe pipe;
@@ -23,7 +26,7 @@ Fd open_regular_file(const TempDir& dir) {
   return Fd(::open(dir.file("file").c_str(), O_RDWR | O_CLOEXEC));
 }
 
-// A duplicate with a number of at least `least`, or none where the limits forbid it.
+// Returns a duplicate with a number of at least `least`; none where the limits forbid it.
 Fd duplicate_above(int fd, int least) {
   rlimit limit{};
   EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -34,7 +37,7 @@ Fd duplicate_above(int fd, int least) {
   return Fd(::fcntl(fd, F_DUPFD_CLOEXEC, least));
 }
 
-TEST_P(IoErrorsTest, AClosedDescriptorEndsWithAnErrorLater) {
+TEST_P(IoErrorsTest, ClosedDescriptorReportsAnErrorLater) {
   Probe<Io> io{*loop_, closed_number(), kReadWrite};
   EXPECT_TRUE(io->start());
   EXPECT_EQ(io.calls, 0);
@@ -46,7 +49,7 @@ TEST_P(IoErrorsTest, AClosedDescriptorEndsWithAnErrorLater) {
   EXPECT_EQ(loop_->active_count(), 0);
 }
 
-TEST_P(IoErrorsTest, AnEnormousNumberIsAnErrorAndCostsNoMemory) {
+TEST_P(IoErrorsTest, HugeDescriptorIsAnErrorWithoutAllocation) {
   Probe<Io> io{*loop_, INT_MAX, Events::read};
   EXPECT_TRUE(io->start());
   EXPECT_TRUE(runs_out(*loop_));
@@ -55,7 +58,7 @@ TEST_P(IoErrorsTest, AnEnormousNumberIsAnErrorAndCostsNoMemory) {
   EXPECT_FALSE(io->is_active());
 }
 
-TEST_P(IoErrorsTest, AllWatchersOfARefusedDescriptorAreTold) {
+TEST_P(IoErrorsTest, AllWatchersOfARefusedDescriptorAreCalled) {
   const int fd = closed_number();
   Probe<Io> a{*loop_, fd, Events::read};
   Probe<Io> b{*loop_, fd, Events::write};
@@ -67,7 +70,7 @@ TEST_P(IoErrorsTest, AllWatchersOfARefusedDescriptorAreTold) {
   EXPECT_TRUE(any(b.events & Events::error));
 }
 
-TEST_P(IoErrorsTest, ARefusedWatcherCanBeStartedOnAGoodDescriptorFromItsCallback) {
+TEST_P(IoErrorsTest, RefusedWatcherMayBeRestartedInItsCallback) {
   Pipe pipe;
   Probe<Io> io{*loop_, closed_number(), Events::read};
   io.then = [&] {
@@ -81,7 +84,7 @@ TEST_P(IoErrorsTest, ARefusedWatcherCanBeStartedOnAGoodDescriptorFromItsCallback
   EXPECT_EQ(io.events, Events::write);
 }
 
-TEST_P(IoErrorsTest, ARefusedWatcherIsNotCalledWhenItIsStoppedFirst) {
+TEST_P(IoErrorsTest, RefusedWatcherIsNotCalledIfStoppedFirst) {
   Probe<Io> io{*loop_, INT_MAX, Events::read};
   EXPECT_TRUE(io->start());
   io->stop();
@@ -89,7 +92,7 @@ TEST_P(IoErrorsTest, ARefusedWatcherIsNotCalledWhenItIsStoppedFirst) {
   EXPECT_EQ(io.calls, 0);
 }
 
-TEST_P(IoErrorsTest, ADescriptorClosedBehindTheLoopsBackDoesNotKeepItSpinning) {
+TEST_P(IoErrorsTest, DescriptorClosedWhileActiveDoesNotSpinTheLoop) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.in(), Events::read};
   EXPECT_TRUE(io->start());
@@ -105,7 +108,7 @@ TEST_P(IoErrorsTest, ADescriptorClosedBehindTheLoopsBackDoesNotKeepItSpinning) {
   if (io.calls == 1) EXPECT_EQ(io->error(), system_error(EBADF));
 }
 
-TEST_P(IoErrorsTest, StartNowTellsOfAClosedDescriptorAtOnce) {
+TEST_P(IoErrorsTest, StartNowReportsAClosedDescriptorAtOnce) {
   Probe<Io> io{*loop_, closed_number(), Events::read};
   EXPECT_EQ(io->start_now(), system_error(EBADF));
   EXPECT_FALSE(io->is_active());
@@ -126,7 +129,7 @@ TEST_P(IoErrorsTest, StartNowOnAGoodDescriptorReports) {
   EXPECT_EQ(modifies(), before) << "the kernel was told twice";
 }
 
-TEST_P(IoErrorsTest, StartNowLeavesTheOtherWatchersOfTheDescriptorAlone) {
+TEST_P(IoErrorsTest, StartNowDoesNotAffectOtherWatchers) {
   const TempDir dir;
   const Fd file = open_regular_file(dir);
   Probe<Io> lazy{*loop_, file.get(), Events::read};
@@ -148,7 +151,7 @@ TEST_P(IoErrorsTest, StartNowOnARegularFileIsRefusedByEpollOnly) {
   EXPECT_EQ(io->is_active(), !is_epoll());
 }
 
-TEST_P(IoErrorsTest, ARegularFileIsAlwaysReady) {
+TEST_P(IoErrorsTest, RegularFileIsAlwaysReady) {
   const TempDir dir;
   const Fd file = open_regular_file(dir);
   Probe<Io> io{*loop_, file.get(), kReadWrite};
@@ -173,7 +176,7 @@ TEST_P(IoErrorsTest, DevNullIsAlwaysReady) {
   EXPECT_EQ(io.events, Events::write);
 }
 
-TEST_P(IoErrorsTest, ARegularFileCanBeModifiedAndRestarted) {
+TEST_P(IoErrorsTest, RegularFileCanBeModifiedAndRestarted) {
   const TempDir dir;
   const Fd file = open_regular_file(dir);
   Probe<Io> io{*loop_, file.get(), Events::read};
@@ -190,7 +193,7 @@ TEST_P(IoErrorsTest, ARegularFileCanBeModifiedAndRestarted) {
   EXPECT_EQ(io.calls, 3);
 }
 
-TEST_P(IoErrorsTest, AStoppedRegularFileLetsTheLoopSleep) {
+TEST_P(IoErrorsTest, StoppedRegularFileLetsTheLoopSleep) {
   const TempDir dir;
   const Fd file = open_regular_file(dir);
   Probe<Io> io{*loop_, file.get(), Events::read};
@@ -204,7 +207,7 @@ TEST_P(IoErrorsTest, AStoppedRegularFileLetsTheLoopSleep) {
   EXPECT_LE(loop_->iteration() - before, 6u) << "the loop did not sleep";
 }
 
-TEST_P(IoErrorsTest, ANumberThatWasARegularFileCanBecomeAPipe) {
+TEST_P(IoErrorsTest, RegularFileDescriptorMayBeReusedForAPipe) {
   const TempDir dir;
   Fd file = open_regular_file(dir);
   const int number = file.get();
@@ -224,10 +227,10 @@ TEST_P(IoErrorsTest, ANumberThatWasARegularFileCanBecomeAPipe) {
   EXPECT_EQ(io.calls, 2);
 }
 
-TEST_P(IoErrorsTest, HugeNumbersWorkButNotOnSelect) {
+TEST_P(IoErrorsTest, LargeDescriptorsWorkExceptWithSelect) {
   Pipe pipe;
   const Fd high = duplicate_above(pipe.out(), 5000);
-  if (high.get() < 0) GTEST_SKIP() << "the limit on descriptors is too low";
+  if (high.get() < 0) GTEST_SKIP() << too_few_descriptors(5010);
   Probe<Io> io{*loop_, high.get(), Events::write};
   EXPECT_TRUE(io->start());
   turn();
@@ -237,11 +240,10 @@ TEST_P(IoErrorsTest, HugeNumbersWorkButNotOnSelect) {
   EXPECT_EQ(io->is_active(), !is_select());
 }
 
-TEST_P(IoErrorsTest, SelectRefusesWhatItCannotHoldByBothPaths) {
-  if (!is_select()) GTEST_SKIP() << "only select has this limit";
+TEST_P(SelectErrorsTest, SelectRefusesDescriptorsBeyondItsSetOnBothPaths) {
   Pipe pipe;
   const Fd beyond = duplicate_above(pipe.out(), FD_SETSIZE);
-  if (beyond.get() < 0) GTEST_SKIP() << "the limit on descriptors is too low";
+  if (beyond.get() < 0) GTEST_SKIP() << too_few_descriptors(FD_SETSIZE + 10);
   Probe<Io> io{*loop_, beyond.get(), Events::write};
   EXPECT_EQ(io->start_now(), Error::fd_out_of_range);
   EXPECT_FALSE(io->is_active());
@@ -253,12 +255,11 @@ TEST_P(IoErrorsTest, SelectRefusesWhatItCannotHoldByBothPaths) {
   EXPECT_TRUE(io->error());
 }
 
-TEST_P(IoErrorsTest, SelectHoldsTheHighestNumberItCan) {
-  if (!is_select()) GTEST_SKIP() << "only select has this limit";
+TEST_P(SelectErrorsTest, SelectAcceptsTheHighestSupportedDescriptor) {
   Pipe pipe;
   ASSERT_EQ(::fcntl(FD_SETSIZE - 1, F_GETFD), -1) << "the number is taken";
   const Fd highest = duplicate_above(pipe.out(), FD_SETSIZE - 1);
-  if (highest.get() != FD_SETSIZE - 1) GTEST_SKIP() << "the limit on descriptors is too low";
+  if (highest.get() != FD_SETSIZE - 1) GTEST_SKIP() << too_few_descriptors(FD_SETSIZE);
   Probe<Io> io{*loop_, highest.get(), Events::write};
   EXPECT_FALSE(io->start_now());
   turn();

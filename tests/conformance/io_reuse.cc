@@ -1,4 +1,5 @@
-// Io: one number, several files after each other. The two hazards of telling the kernel late.
+// Io: several files under one number, one after another. These are the two hazards of registering
+// late.
 #include "tests/conformance/harness.h"
 
 namespace spate::testing {
@@ -6,10 +7,10 @@ namespace {
 
 class IoReuseTest : public OnEveryBackend {
  protected:
-  // Makes `number` stand for another file.
+  // Makes `number` refer to another file.
   static void reopen(int number, int as) { ASSERT_EQ(::dup2(as, number), number); }
 
-  // How many turns the loop takes to see ten milliseconds pass.
+  // Returns how many turns the loop makes in ten milliseconds.
   std::uint64_t turns_while_resting() {
     Probe<Timer> pause{*loop_};
     EXPECT_TRUE(pause->start(10ms));
@@ -20,7 +21,7 @@ class IoReuseTest : public OnEveryBackend {
 };
 SPATE_ON_EVERY_BACKEND(IoReuseTest);
 
-TEST_P(IoReuseTest, ANumberReopenedForAnotherWatcherDelivers) {
+TEST_P(IoReuseTest, ReopenedDescriptorDeliversToAnotherWatcher) {
   Pipe first;
   Pipe second;
   const int number = first.in();
@@ -36,7 +37,7 @@ TEST_P(IoReuseTest, ANumberReopenedForAnotherWatcherDelivers) {
   EXPECT_EQ(fresh.calls, 1);
 }
 
-TEST_P(IoReuseTest, ANumberReopenedForTheSameWatcherWithSetDelivers) {
+TEST_P(IoReuseTest, ReopenedDescriptorDeliversToTheSameWatcherAfterSet) {
   Pipe first;
   Pipe second;
   const int number = first.in();
@@ -52,7 +53,7 @@ TEST_P(IoReuseTest, ANumberReopenedForTheSameWatcherWithSetDelivers) {
   EXPECT_EQ(io.calls, 1);
 }
 
-TEST_P(IoReuseTest, ANumberReopenedInsideTheCallbackDelivers) {
+TEST_P(IoReuseTest, DescriptorReopenedInsideTheCallbackDelivers) {
   Pipe first;
   Pipe second;
   const int number = first.in();
@@ -73,7 +74,7 @@ TEST_P(IoReuseTest, ANumberReopenedInsideTheCallbackDelivers) {
   EXPECT_EQ(io.calls, 2);
 }
 
-TEST_P(IoReuseTest, ANumberReopenedAfterStopClosingDelivers) {
+TEST_P(IoReuseTest, ReopenedDescriptorDeliversAfterStopBeforeClose) {
   Pipe first;
   Pipe second;
   const int number = first.in();
@@ -90,7 +91,7 @@ TEST_P(IoReuseTest, ANumberReopenedAfterStopClosingDelivers) {
   EXPECT_EQ(io.calls, 1);
 }
 
-TEST_P(IoReuseTest, StopClosingSavesTheKernelCall) {
+TEST_P(IoReuseTest, StopBeforeCloseSavesTheKernelCall) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.in(), Events::read};
   EXPECT_TRUE(io->start());
@@ -103,7 +104,7 @@ TEST_P(IoReuseTest, StopClosingSavesTheKernelCall) {
   EXPECT_EQ(loop_->active_count(), 0);
 }
 
-TEST_P(IoReuseTest, StopClosingForgetsWhatIsQueued) {
+TEST_P(IoReuseTest, StopBeforeCloseDiscardsQueuedEvents) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.in(), Events::read};
   Probe<Check> closer{*loop_};
@@ -119,7 +120,7 @@ TEST_P(IoReuseTest, StopClosingForgetsWhatIsQueued) {
   EXPECT_EQ(io.calls, 0);
 }
 
-TEST_P(IoReuseTest, StopClosingAnInactiveWatcherDoesNothing) {
+TEST_P(IoReuseTest, StopBeforeCloseOfAnInactiveWatcherDoesNothing) {
   Pipe pipe;
   Probe<Io> idle{*loop_, pipe.in(), Events::read};
   Probe<Io> other{*loop_, pipe.in(), Events::read};
@@ -130,7 +131,7 @@ TEST_P(IoReuseTest, StopClosingAnInactiveWatcherDoesNothing) {
   EXPECT_EQ(other.calls, 1);
 }
 
-TEST_P(IoReuseTest, AnEventOfAnEarlierLifeIsDropped) {
+TEST_P(IoReuseTest, EventOfAnEarlierGenerationIsDropped) {
   Pipe first;
   Pipe second;
   const int number = first.in();
@@ -151,7 +152,7 @@ TEST_P(IoReuseTest, AnEventOfAnEarlierLifeIsDropped) {
   EXPECT_EQ(fresh.calls, 1);
 }
 
-TEST_P(IoReuseTest, ADuplicateThatStaysOpenDoesNotKeepTheLoopSpinning) {
+TEST_P(IoReuseTest, OpenDuplicateDoesNotSpinTheLoop) {
   Pipe pipe;
   const Fd survivor(::dup(pipe.in()));
   Probe<Io> io{*loop_, pipe.in(), Events::read};
@@ -166,7 +167,7 @@ TEST_P(IoReuseTest, ADuplicateThatStaysOpenDoesNotKeepTheLoopSpinning) {
   EXPECT_EQ(io.calls, 0);
 }
 
-TEST_P(IoReuseTest, AfterADuplicateWasShakenOffTheOthersStillDeliver) {
+TEST_P(IoReuseTest, OtherDescriptorsDeliverAfterADuplicateWasEvicted) {
   Pipe phantom;
   Pipe pipe;
   const Fd survivor(::dup(phantom.in()));
@@ -188,7 +189,7 @@ TEST_P(IoReuseTest, AfterADuplicateWasShakenOffTheOthersStillDeliver) {
   EXPECT_EQ(loop_->metrics().posts, 1u);
 }
 
-TEST_P(IoReuseTest, ADuplicateOfAnUnstoppedDescriptorIsShakenOffToo) {
+TEST_P(IoReuseTest, DuplicateOfAnUnstoppedDescriptorIsEvicted) {
   Pipe pipe;
   const int number = pipe.in();
   const Fd survivor(::dup(number));
@@ -203,7 +204,7 @@ TEST_P(IoReuseTest, ADuplicateOfAnUnstoppedDescriptorIsShakenOffToo) {
   EXPECT_EQ(io.calls, 0);
 }
 
-TEST_P(IoReuseTest, ClosingAndReopeningEachTurnNeverMixesUpTheFiles) {
+TEST_P(IoReuseTest, ReopeningEachTurnNeverConfusesTheFiles) {
   Pipe quiet;
   Probe<Io> io{*loop_, -1, Events::read};
   int ready = 0;
@@ -225,8 +226,8 @@ TEST_P(IoReuseTest, ClosingAndReopeningEachTurnNeverMixesUpTheFiles) {
   EXPECT_EQ(loop_->metrics().stale_events, 0u);
 }
 
-// Whoever takes another's place in a table takes his own generation along.
-TEST_P(IoReuseTest, OneOfManyLivesOutlivesItsNeighbour) {
+// A watcher that takes another's place in a table brings its own generation.
+TEST_P(IoReuseTest, WatcherKeepsItsGenerationWhenMovedInTheTable) {
   Pipe young;
   Pipe old;
   Probe<Io> neighbour{*loop_, young.in(), Events::read};
@@ -249,7 +250,7 @@ TEST_P(IoReuseTest, OneOfManyLivesOutlivesItsNeighbour) {
   EXPECT_EQ(loop_->metrics().stale_events, 0u);
 }
 
-TEST_P(IoReuseTest, ANumberReopenedForOtherEventsDelivers) {
+TEST_P(IoReuseTest, ReopenedDescriptorDeliversOtherEvents) {
   Pipe pipe;
   Sockets sockets;
   const int number = pipe.in();
@@ -265,8 +266,8 @@ TEST_P(IoReuseTest, ANumberReopenedForOtherEventsDelivers) {
   EXPECT_EQ(io.events, Events::write);
 }
 
-// Closed as promised, but the file lives on elsewhere and comes back under its number.
-TEST_P(IoReuseTest, ANumberThatComesBackAsTheSameFileDelivers) {
+// Closed as promised, but a duplicate keeps the file open, and it returns under the old number.
+TEST_P(IoReuseTest, DescriptorRestoredToTheSameFileDelivers) {
   Pipe pipe;
   const int number = pipe.in();
   Probe<Io> io{*loop_, number, Events::read};
@@ -283,7 +284,7 @@ TEST_P(IoReuseTest, ANumberThatComesBackAsTheSameFileDelivers) {
   EXPECT_EQ(io.events, Events::read);
 }
 
-TEST_P(IoReuseTest, ANumberThatIsTheSameFileDeliversAtOnceToAnotherWatcher) {
+TEST_P(IoReuseTest, UnchangedDescriptorDeliversAtOnceToAnotherWatcher) {
   Pipe pipe;
   for (int i = 0; i < 5; ++i) {
     Probe<Io> io{*loop_, pipe.in(), Events::read};
@@ -297,7 +298,7 @@ TEST_P(IoReuseTest, ANumberThatIsTheSameFileDeliversAtOnceToAnotherWatcher) {
   EXPECT_EQ(loop_->metrics().stale_events, 0u);
 }
 
-TEST_P(IoReuseTest, AnotherWatcherAtTheSameAddressIsANewOne) {
+TEST_P(IoReuseTest, NewWatcherAtTheSameAddressIsDistinct) {
   Pipe first;
   Pipe second;
   const int number = first.in();

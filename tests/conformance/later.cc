@@ -1,5 +1,5 @@
-// What the loop calls once and owns until then: after() and defer(). And the run with an end:
-// run_for(), and whose it is: current().
+// Callbacks that the loop owns and calls once: after() and defer(). Also runs with a time limit:
+// run_for(); and the loop of the calling thread: current().
 #include <thread>
 
 #include "base/fault.h"
@@ -15,7 +15,7 @@ std::error_code invalid() { return {EINVAL, std::system_category()}; }
 using AfterTest = OnEveryBackend;
 SPATE_ON_EVERY_BACKEND(AfterTest);
 
-TEST_P(AfterTest, CallsOnceAndKeepsTheLoopAliveUntilThen) {
+TEST_P(AfterTest, TaskIsCalledOnceAndKeepsTheLoopAliveUntilThen) {
   int calls = 0;
   const Nanos began = loop_->now();
   EXPECT_FALSE(loop_->after(5ms, [&] { ++calls; }));
@@ -26,7 +26,7 @@ TEST_P(AfterTest, CallsOnceAndKeepsTheLoopAliveUntilThen) {
   EXPECT_EQ(loop_->active_count(), 0);
 }
 
-TEST_P(AfterTest, CallsTheEarliestFirstAndEqualOnesInTheirOrder) {
+TEST_P(AfterTest, TasksAreCalledByTimeThenInOrder) {
   EXPECT_FALSE(loop_->after(2ms, [&] { log_ += 'c'; }));
   EXPECT_FALSE(loop_->after(1ms, [&] { log_ += 'a'; }));
   EXPECT_FALSE(loop_->after(1ms, [&] { log_ += 'b'; }));
@@ -34,13 +34,13 @@ TEST_P(AfterTest, CallsTheEarliestFirstAndEqualOnesInTheirOrder) {
   EXPECT_EQ(log_, "abc");
 }
 
-TEST_P(AfterTest, ANegativeTimeIsNone) {
+TEST_P(AfterTest, NegativeDelayCountsAsZero) {
   EXPECT_FALSE(loop_->after(-5s, [&] { log_ += 'n'; }));
   turn();
   EXPECT_EQ(log_, "n");
 }
 
-TEST_P(AfterTest, ATimeWithoutEndIsAnError) {
+TEST_P(AfterTest, InfiniteDelayIsAnError) {
   auto shared = std::make_shared<int>(0);
   EXPECT_EQ(loop_->after(kForever, [shared] { FAIL(); }), invalid());
   EXPECT_EQ(loop_->after(Nanos::max(), [shared] { FAIL(); }), invalid());
@@ -48,7 +48,7 @@ TEST_P(AfterTest, ATimeWithoutEndIsAnError) {
   EXPECT_FALSE(loop_->has_work());
 }
 
-TEST_P(AfterTest, TheTaskMayAskAgainAndOwnWhatItLikes) {
+TEST_P(AfterTest, TaskMayRescheduleItselfAndOwnObjects) {
   struct Again {
     Loop& loop;
     std::unique_ptr<int> left;
@@ -63,7 +63,7 @@ TEST_P(AfterTest, TheTaskMayAskAgainAndOwnWhatItLikes) {
   EXPECT_TRUE(runs_out(*loop_, Run::no_wait));
 }
 
-TEST_P(AfterTest, TheTaskMayRunTheLoop) {
+TEST_P(AfterTest, TaskMayRunTheLoop) {
   EXPECT_FALSE(loop_->after(0ns, [&] {
     EXPECT_FALSE(loop_->after(0ns, [&] { log_ += 'i'; }));
     EXPECT_TRUE(runs_out(*loop_));
@@ -73,7 +73,7 @@ TEST_P(AfterTest, TheTaskMayRunTheLoop) {
   EXPECT_EQ(log_, "io");
 }
 
-TEST_P(AfterTest, ALoopDestroyedFirstDestroysThemUncalled) {
+TEST_P(AfterTest, DestroyedLoopDestroysTasksUncalled) {
   auto shared = std::make_shared<int>(0);
   EXPECT_FALSE(loop_->after(1h, [shared] { FAIL(); }));
   EXPECT_FALSE(loop_->after(0ns, [shared] { FAIL(); }));
@@ -89,7 +89,7 @@ TEST_P(AfterTest, ALoopDestroyedFirstDestroysThemUncalled) {
 using DeferTest = OnEveryBackend;
 SPATE_ON_EVERY_BACKEND(DeferTest);
 
-TEST_P(DeferTest, CallsInThisTurnAfterWhatIsQueuedAndNeverAtOnce) {
+TEST_P(DeferTest, TaskIsCalledInTheSameTurnAfterQueuedEvents) {
   Probe<Timer> first{*loop_};
   Probe<Timer> second{*loop_};
   first.note(log_, '1'), second.note(log_, '2');
@@ -104,7 +104,7 @@ TEST_P(DeferTest, CallsInThisTurnAfterWhatIsQueuedAndNeverAtOnce) {
   EXPECT_EQ(log_, "1.2de");
 }
 
-TEST_P(DeferTest, OutsideOfARunItWaitsForTheNext) {
+TEST_P(DeferTest, TaskDeferredOutsideARunWaitsForTheNextRun) {
   EXPECT_TRUE(loop_->defer([&] { log_ += 'd'; }));
   EXPECT_EQ(log_, "");
   EXPECT_EQ(loop_->active_count(), 0);
@@ -113,7 +113,7 @@ TEST_P(DeferTest, OutsideOfARunItWaitsForTheNext) {
   EXPECT_EQ(log_, "d");
 }
 
-TEST_P(DeferTest, BeyondTheBudgetTheNextTurnCalls) {
+TEST_P(DeferTest, TasksBeyondTheBudgetAreCalledInTheNextTurn) {
   const std::unique_ptr<Loop> loop = std::move(*Loop::create({.backend = backend(), .budget = 3}));
   int calls = 0;
   EXPECT_TRUE(loop->defer([&] {
@@ -125,7 +125,7 @@ TEST_P(DeferTest, BeyondTheBudgetTheNextTurnCalls) {
   EXPECT_EQ(calls, 5);
 }
 
-TEST_P(DeferTest, AChainStarvesNobody) {
+TEST_P(DeferTest, DeferChainStarvesNoWatcher) {
   struct Chain {
     Loop& loop;
     int& links;
@@ -144,7 +144,7 @@ TEST_P(DeferTest, AChainStarvesNobody) {
   EXPECT_LT(links, 1000);
 }
 
-TEST_P(DeferTest, ANestedRunCallsItToo) {
+TEST_P(DeferTest, NestedRunCallsDeferredTasks) {
   EXPECT_TRUE(loop_->defer([&] {
     EXPECT_TRUE(loop_->defer([&] { log_ += 'i'; }));
     turn();
@@ -188,7 +188,7 @@ TEST_P(RunForTest, EndsEarlierWhenItIsStopped) {
   turn();
 }
 
-TEST_P(RunForTest, WithoutTimeItMakesOneTurn) {
+TEST_P(RunForTest, ZeroTimeRunsOneTurn) {
   for (const Nanos none : {Nanos{0}, Nanos{-1}, Nanos::min()}) {
     Probe<Idle> idle{*loop_};
     EXPECT_TRUE(idle->start());
@@ -197,7 +197,7 @@ TEST_P(RunForTest, WithoutTimeItMakesOneTurn) {
   }
 }
 
-TEST_P(RunForTest, WithoutEndItRunsUntilNothingIsLeft) {
+TEST_P(RunForTest, UnlimitedRunEndsWhenNothingIsLeft) {
   for (const Nanos forever : {kForever, Nanos::max()}) {
     EXPECT_FALSE(loop_->after(1ms, [&] { log_ += 'a'; }));
     EXPECT_FALSE(loop_->run_for(forever));
@@ -205,7 +205,7 @@ TEST_P(RunForTest, WithoutEndItRunsUntilNothingIsLeft) {
   EXPECT_EQ(log_, "aa");
 }
 
-TEST_P(RunForTest, EndsTheRunsThatAreNestedIntoIt) {
+TEST_P(RunForTest, LimitEndsNestedRuns) {
   loop_->ref();
   EXPECT_TRUE(loop_->defer([&] {
     EXPECT_FALSE(loop_->run());
@@ -217,7 +217,7 @@ TEST_P(RunForTest, EndsTheRunsThatAreNestedIntoIt) {
   turn();
 }
 
-TEST_P(RunForTest, NestedItEndsItselfOnly) {
+TEST_P(RunForTest, NestedRunForEndsOnlyItself) {
   loop_->ref();
   EXPECT_TRUE(loop_->defer([&] {
     EXPECT_FALSE(loop_->run_for(1ms));
@@ -229,7 +229,7 @@ TEST_P(RunForTest, NestedItEndsItselfOnly) {
   EXPECT_EQ(log_, "io");
 }
 
-TEST_P(RunForTest, CountsFromTheCallNotFromTheTurn) {
+TEST_P(RunForTest, LimitCountsFromTheCall) {
   std::this_thread::sleep_for(10ms);
   const auto began = std::chrono::steady_clock::now();
   loop_->ref();
@@ -255,7 +255,7 @@ TEST_P(RunForTest, RunsNothingWithoutMemory) {
 using CurrentTest = OnEveryBackend;
 SPATE_ON_EVERY_BACKEND(CurrentTest);
 
-TEST_P(CurrentTest, IsTheLoopWhoseCallbackThisIs) {
+TEST_P(CurrentTest, CurrentLoopIsThatOfTheRunningCallback) {
   EXPECT_EQ(Loop::current(), nullptr);
   EXPECT_TRUE(loop_->defer([&] {
     EXPECT_EQ(Loop::current(), loop_.get());
@@ -265,7 +265,7 @@ TEST_P(CurrentTest, IsTheLoopWhoseCallbackThisIs) {
   EXPECT_EQ(Loop::current(), nullptr);
 }
 
-TEST_P(CurrentTest, IsTheInnermostOfSeveral) {
+TEST_P(CurrentTest, CurrentLoopIsTheInnermost) {
   const std::unique_ptr<Loop> other = make_loop(backend());
   EXPECT_TRUE(other->defer([&] {
     EXPECT_EQ(Loop::current(), other.get());

@@ -1,4 +1,4 @@
-// Who may die first: the loop or its watchers.
+// The loop or its watchers may be destroyed first.
 #include "tests/conformance/harness.h"
 
 namespace spate::testing {
@@ -13,7 +13,7 @@ class LifetimeTest : public OnEveryBackend {
     }
   }
 
-  // Destroys the loop, then asks the watcher whether it knows, then destroys that.
+  // Destroys the loop, checks that the watcher is stopped, then destroys that.
   template <class W>
   void expect_stopped_by_the_loops_end(Probe<W>& probe) {
     EXPECT_TRUE(probe->is_active());
@@ -30,19 +30,19 @@ class LifetimeTest : public OnEveryBackend {
 };
 SPATE_ON_EVERY_BACKEND(LifetimeTest);
 
-TEST_P(LifetimeTest, TheLoopBeforeItsIo) {
+TEST_P(LifetimeTest, LoopMayBeDestroyedBeforeItsIo) {
   Probe<Io> io{*loop_, pipe_.out(), Events::write};
   EXPECT_TRUE(io->start());
   expect_stopped_by_the_loops_end(io);
 }
 
-TEST_P(LifetimeTest, TheLoopBeforeItsTimer) {
+TEST_P(LifetimeTest, LoopMayBeDestroyedBeforeItsTimer) {
   Probe<Timer> timer{*loop_};
   EXPECT_TRUE(timer->start(1h, 1h));
   expect_stopped_by_the_loops_end(timer);
 }
 
-TEST_P(LifetimeTest, TheLoopBeforeAStoppedTimer) {
+TEST_P(LifetimeTest, LoopMayBeDestroyedBeforeAStoppedTimer) {
   std::vector<std::unique_ptr<Probe<Timer>>> timers;
   for (int i = 0; i < 100; ++i) {
     timers.push_back(std::make_unique<Probe<Timer>>(*loop_));
@@ -53,52 +53,52 @@ TEST_P(LifetimeTest, TheLoopBeforeAStoppedTimer) {
   for (const auto& timer : timers) EXPECT_FALSE(timer->watcher.is_active());
 }
 
-TEST_P(LifetimeTest, TheLoopBeforeItsPeriodic) {
+TEST_P(LifetimeTest, LoopMayBeDestroyedBeforeItsPeriodic) {
   Probe<Periodic> periodic{*loop_};
   EXPECT_TRUE(periodic->start_every(1h));
   expect_stopped_by_the_loops_end(periodic);
 }
 
-TEST_P(LifetimeTest, TheLoopBeforeItsSignal) {
+TEST_P(LifetimeTest, LoopMayBeDestroyedBeforeItsSignal) {
   Probe<Signal> signal{*loop_};
   EXPECT_FALSE(signal->start(SIGUSR1));
   expect_stopped_by_the_loops_end(signal);
 }
 
-TEST_P(LifetimeTest, TheLoopBeforeItsChild) {
+TEST_P(LifetimeTest, LoopMayBeDestroyedBeforeItsChild) {
   Probe<Child> child{*loop_};
   child_ = fork_sleeper();
   EXPECT_FALSE(child->start(child_));
   expect_stopped_by_the_loops_end(child);
 }
 
-TEST_P(LifetimeTest, TheLoopBeforeItsTracedChild) {
+TEST_P(LifetimeTest, LoopMayBeDestroyedBeforeItsTracedChild) {
   Probe<Child> child{*loop_};
   child_ = fork_sleeper();
   EXPECT_FALSE(child->start(child_, Child::Report::exit_stop_continue));
   expect_stopped_by_the_loops_end(child);
 }
 
-TEST_P(LifetimeTest, TheLoopBeforeItsStat) {
+TEST_P(LifetimeTest, LoopMayBeDestroyedBeforeItsStat) {
   Probe<Stat> stat{*loop_};
   EXPECT_FALSE(stat->start(dir_.file("file")));
   expect_stopped_by_the_loops_end(stat);
 }
 
-TEST_P(LifetimeTest, TheLoopBeforeItsAsync) {
+TEST_P(LifetimeTest, LoopMayBeDestroyedBeforeItsAsync) {
   Probe<Async> async{*loop_};
   EXPECT_TRUE(async->start());
   expect_stopped_by_the_loops_end(async);
 }
 
-TEST_P(LifetimeTest, TheLoopBeforeAnAsyncThatWasSent) {
+TEST_P(LifetimeTest, LoopMayBeDestroyedBeforeASentAsync) {
   Probe<Async> async{*loop_};
   EXPECT_TRUE(async->start());
   async->send();
   expect_stopped_by_the_loops_end(async);
 }
 
-TEST_P(LifetimeTest, TheLoopBeforeItsHooks) {
+TEST_P(LifetimeTest, LoopMayBeDestroyedBeforeItsHooks) {
   Probe<Idle> idle{*loop_};
   Probe<Prepare> prepare{*loop_};
   Probe<Check> check{*loop_};
@@ -113,7 +113,7 @@ TEST_P(LifetimeTest, TheLoopBeforeItsHooks) {
   EXPECT_EQ(idle.calls + prepare.calls + check.calls + fork.calls, 0);
 }
 
-TEST_P(LifetimeTest, TheLoopBeforeWhatIsPending) {
+TEST_P(LifetimeTest, LoopMayBeDestroyedBeforePendingWatchers) {
   Probe<Timer> fed{*loop_};
   Probe<Io> refused{*loop_, INT32_MAX, Events::read};
   EXPECT_TRUE(fed->feed());
@@ -125,7 +125,7 @@ TEST_P(LifetimeTest, TheLoopBeforeWhatIsPending) {
   EXPECT_EQ(fed.calls + refused.calls, 0);
 }
 
-TEST_P(LifetimeTest, TheLoopBeforeSeveralWatchersOfOneDescriptor) {
+TEST_P(LifetimeTest, LoopMayBeDestroyedBeforeWatchersOfOneDescriptor) {
   Probe<Io> a{*loop_, pipe_.out(), Events::write};
   Probe<Io> b{*loop_, pipe_.out(), Events::write};
   Probe<Io> c{*loop_, pipe_.out(), Events::read};
@@ -137,7 +137,7 @@ TEST_P(LifetimeTest, TheLoopBeforeSeveralWatchersOfOneDescriptor) {
   EXPECT_FALSE(a->is_active() || b->is_active() || c->is_active());
 }
 
-TEST_P(LifetimeTest, WatchersBeforeTheLoop) {
+TEST_P(LifetimeTest, WatchersMayBeDestroyedBeforeTheLoop) {
   {
     Probe<Io> io{*loop_, pipe_.out(), Events::write};
     Probe<Timer> timer{*loop_};
@@ -167,7 +167,7 @@ TEST_P(LifetimeTest, WatchersBeforeTheLoop) {
   EXPECT_TRUE(runs_out(*loop_));
 }
 
-TEST_P(LifetimeTest, ALoopLeavesNoDescriptorBehind) {
+TEST_P(LifetimeTest, LoopLeaksNoDescriptor) {
   const auto open_descriptors = [] {
     std::size_t count = 0;
     for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
@@ -188,7 +188,7 @@ TEST_P(LifetimeTest, ALoopLeavesNoDescriptorBehind) {
   EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST_P(LifetimeTest, ALoopsDescriptorsAreNotInherited) {
+TEST_P(LifetimeTest, LoopDescriptorsAreNotInherited) {
   Probe<Periodic> periodic{*loop_};
   Probe<Stat> stat{*loop_};
   Probe<Child> child{*loop_};

@@ -1,4 +1,9 @@
-// Metrics, counts and reserve(): what a loop tells of itself.
+// Introspection: metrics, counts and reserve().
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "spate/active.h"
 #include "tests/conformance/harness.h"
 
 namespace spate::testing {
@@ -7,8 +12,97 @@ namespace {
 using LookingInTest = OnEveryBackend;
 SPATE_ON_EVERY_BACKEND(LookingInTest);
 
+// Returns each entry as "kind label count", and checks that the counts add up.
+std::vector<std::string> active_of(Loop& loop) {
+  std::vector<std::string> all;
+  std::int64_t total = 0;
+  for_each_active(loop, [&](const ActiveInfo& info) {
+    all.push_back(std::string(name_of(info.kind)) + ' ' + info.label + ' ' +
+                  std::to_string(info.count));
+    total += info.count;
+  });
+  EXPECT_EQ(total, loop.active_count());
+  return all;
+}
+
+using Listed = std::vector<std::string>;
+
+TEST_P(LookingInTest, ListsEachKindOfWatcher) {
+  Pipe pipe;
+  Probe<Io> io{*loop_, pipe.in(), Events::read};
+  Probe<Timer> timer{*loop_};
+  Probe<Periodic> periodic{*loop_};
+  Probe<Signal> signal{*loop_};
+  Probe<Stat> stat{*loop_};
+  Probe<Async> async{*loop_};
+  Probe<Prepare> prepare{*loop_};
+  Probe<Check> check{*loop_};
+  Probe<Idle> idle{*loop_};
+  EXPECT_EQ(active_of(*loop_), Listed());
+  EXPECT_TRUE(io->start());
+  EXPECT_TRUE(timer->start(1h));
+  EXPECT_TRUE(periodic->start_every(1h));
+  EXPECT_FALSE(signal->start(SIGUSR2));
+  EXPECT_FALSE(stat->start("/"));
+  EXPECT_TRUE(async->start());
+  EXPECT_TRUE(prepare->start());
+  EXPECT_TRUE(check->start());
+  EXPECT_TRUE(idle->start());
+  EXPECT_EQ(active_of(*loop_),
+            (Listed{"io  1", "timer  1", "periodic  1", "signal " + std::to_string(SIGUSR2) + " 1",
+                    "stat / 1", "async  1", "prepare  1", "check  1", "idle  1"}));
+  timer->stop();
+  idle->stop();
+  EXPECT_EQ(active_of(*loop_).size(), 7u);
+}
+
+TEST_P(LookingInTest, ListsCallsThatTheLoopOwns) {
+  Pipe pipe;
+  EXPECT_FALSE(loop_->once(pipe.in(), Events::read, 1h, [](Events) {}));
+  EXPECT_FALSE(loop_->after(1h, [] {}));
+  EXPECT_TRUE(loop_->defer([] {}));
+  EXPECT_TRUE(loop_->post([] {}));
+  EXPECT_FALSE(loop_->on_signal(SIGUSR2, [] {}));
+  EXPECT_EQ(active_of(*loop_),
+            (Listed{"once  2", "after  1", "deferred call  0", "posted task  0"}));
+}
+
+TEST_P(LookingInTest, ListsReferencesAsOneEntry) {
+  loop_->ref();
+  loop_->ref();
+  EXPECT_EQ(active_of(*loop_), (Listed{"reference  2"}));
+  loop_->unref();
+  loop_->unref();
+  loop_->unref();
+  EXPECT_EQ(active_of(*loop_), (Listed{"reference  -1"}));
+  loop_->ref();
+}
+
+TEST_P(LookingInTest, ListHasDescriptorDueTimeAndWatcher) {
+  Pipe pipe;
+  Probe<Io> io{*loop_, pipe.in(), Events::read};
+  Probe<Timer> timer{*loop_};
+  EXPECT_TRUE(io->start());
+  EXPECT_TRUE(timer->start(5s));
+  std::vector<ActiveInfo> all;
+  for_each_active(*loop_, [&](const ActiveInfo& info) { all.push_back(info); });
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].fd, pipe.in());
+  EXPECT_FALSE(all[0].due);
+  EXPECT_EQ(all[1].fd, -1);
+  EXPECT_EQ(all[1].due, loop_->now() + 5s);
+  EXPECT_NE(all[0].id, all[1].id);
+}
+
+TEST_P(LookingInTest, VisitMayStopWatchers) {
+  Probe<Timer> timer{*loop_};
+  EXPECT_TRUE(timer->start(1h));
+  for_each_active(*loop_, [&](const ActiveInfo&) { timer->stop(); });
+  EXPECT_EQ(active_of(*loop_), Listed());
+}
+
 TEST_P(LookingInTest, CountsTurnsAndWaits) {
-  turn();  // The first may have something to hand in.
+  turn();  // The first turn may do additional work.
   const std::uint64_t before = loop_->metrics().kernel_calls.wait;
   turn(3);
   EXPECT_EQ(loop_->iteration(), 4u);
@@ -28,14 +122,14 @@ TEST_P(LookingInTest, CountsCallbacks) {
   EXPECT_EQ(loop_->metrics().events, 3u);
 }
 
-TEST_P(LookingInTest, APostedTaskCountsAsOneEvent) {
+TEST_P(LookingInTest, PostedTaskCountsAsOneEvent) {
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(loop_->post([] {}));
   turn();
   EXPECT_EQ(loop_->metrics().posts, 5u);
   EXPECT_EQ(loop_->metrics().events, 5u);
 }
 
-TEST_P(LookingInTest, CountsWhatIsActive) {
+TEST_P(LookingInTest, ActiveWatchersAreCounted) {
   Pipe pipe;
   Probe<Io> a{*loop_, pipe.in(), Events::read};
   Probe<Io> b{*loop_, pipe.in(), Events::read};
@@ -61,7 +155,7 @@ TEST_P(LookingInTest, CountsWhatIsActive) {
   EXPECT_EQ(loop_->metrics().active_timers, 0u);
 }
 
-TEST_P(LookingInTest, CountsWhatIsPending) {
+TEST_P(LookingInTest, PendingWatchersAreCounted) {
   Probe<Timer> a{*loop_};
   Probe<Timer> b{*loop_};
   EXPECT_TRUE(a->feed());
@@ -73,7 +167,7 @@ TEST_P(LookingInTest, CountsWhatIsPending) {
   EXPECT_EQ(loop_->metrics().pending, 0u);
 }
 
-TEST_P(LookingInTest, CountsKernelCallsOfChanges) {
+TEST_P(LookingInTest, KernelCallsForChangesAreCounted) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.in(), Events::read};
   const std::uint64_t before = modifies();
@@ -98,7 +192,7 @@ TEST_P(LookingInTest, MeasuresWaitsOnRequest) {
   EXPECT_GT(loop_->metrics().busy, 0ns);
 }
 
-TEST(MetricsTest, BlockedIsTheWaitAndBusyTheRest) {
+TEST(MetricsTest, BlockedTimeIsTheWaitAndBusyTimeTheRest) {
   ScriptedLoop scripted;
   Loop& loop = *scripted.loop;
   Probe<Timer> timer{loop};
@@ -115,7 +209,7 @@ TEST(MetricsTest, BlockedIsTheWaitAndBusyTheRest) {
   EXPECT_FALSE(loop.is_measuring_waits());
 }
 
-TEST(MetricsTest, BusyTimeIsThatBetweenTheTwoCalls) {
+TEST(MetricsTest, BusyTimeIsTheTimeBetweenTheTwoCalls) {
   ScriptedLoop scripted;
   Loop& loop = *scripted.loop;
   Probe<Timer> timer{loop};
@@ -133,7 +227,7 @@ TEST(MetricsTest, BusyTimeIsThatBetweenTheTwoCalls) {
   EXPECT_EQ(loop.metrics().busy, 2s);
 }
 
-TEST(MetricsTest, TheRunningCallbackIsKnownWhileItIsMeasured) {
+TEST(MetricsTest, RunningCallbackIsReportedWhileMeasured) {
   ScriptedLoop scripted;
   Loop& loop = *scripted.loop;
   Probe<Timer> timer{loop};
@@ -173,7 +267,7 @@ TEST(MetricsTest, TheRunningCallbackIsKnownWhileItIsMeasured) {
   EXPECT_EQ(loop.metrics().longest_kind, "Timer");
 }
 
-TEST(MetricsTest, PostedTasksAreOneCallbackOfTheirName) {
+TEST(MetricsTest, PostedTasksAreMeasuredAsOneCallback) {
   ScriptedLoop scripted;
   Loop& loop = *scripted.loop;
   loop.measure_callbacks(true);
@@ -211,7 +305,7 @@ TEST(MetricsTest, CallbackTimesAreMeasuredOnRequest) {
   EXPECT_EQ(loop.metrics().busy, 12s);
 }
 
-TEST(MetricsTest, AStaleEventIsCountedAndDropped) {
+TEST(MetricsTest, StaleEventIsCountedAndDropped) {
   ScriptedLoop scripted;
   Probe<Io> io{*scripted.loop, 0, Events::read};
   EXPECT_TRUE(io->start());
@@ -226,7 +320,7 @@ TEST(MetricsTest, AStaleEventIsCountedAndDropped) {
   EXPECT_EQ(io.calls, 1);
 }
 
-TEST_P(LookingInTest, ReserveMakesRoomAndChangesNothing) {
+TEST_P(LookingInTest, ReserveAllocatesAndChangesNothingElse) {
   EXPECT_TRUE(loop_->reserve(4096, 1000));
   EXPECT_TRUE(loop_->reserve(16, 1));
   EXPECT_TRUE(loop_->reserve(0, 0));
@@ -244,7 +338,7 @@ TEST_P(LookingInTest, ReserveMakesRoomAndChangesNothing) {
   EXPECT_EQ(loop_->active_count(), 1);
 }
 
-TEST_P(LookingInTest, WatchersKnowTheirLoopAndWhatTheyWatch) {
+TEST_P(LookingInTest, WatchersReportTheirLoopAndTarget) {
   Probe<Io> io{*loop_, 7, Events::read | Events::peer_closed};
   EXPECT_EQ(&io->loop(), loop_.get());
   EXPECT_EQ(io->fd(), 7);

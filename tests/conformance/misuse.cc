@@ -1,4 +1,4 @@
-// The caller's mistakes end in a sentence and a trap, in builds that look for them.
+// Misuse prints a message and aborts, in builds that check for it.
 #include <tuple>
 
 #include "tests/conformance/harness.h"
@@ -16,13 +16,13 @@ class MisuseDeathTest : public ::testing::Test {
   Loop& loop_ = *scripted_.loop;
 };
 
-TEST_F(MisuseDeathTest, SetWhileActive) {
+TEST_F(MisuseDeathTest, SetWhileActiveAborts) {
   Io io{loop_, 0, Events::read, [] {}};
   EXPECT_TRUE(io.start());
   EXPECT_DEATH(io.set(1, Events::read), "Io::set.*stop.. the Io.*is_active.*io.h:[0-9]+");
 }
 
-TEST_F(MisuseDeathTest, StartWithoutADescriptorOrAnEvent) {
+TEST_F(MisuseDeathTest, StartWithoutADescriptorOrAnEventAborts) {
   Io io{loop_, [] {}};
   EXPECT_DEATH(io.start(), "Io::start.*set.. a descriptor and an event");
   EXPECT_DEATH(std::ignore = io.start_now(), "");
@@ -30,32 +30,32 @@ TEST_F(MisuseDeathTest, StartWithoutADescriptorOrAnEvent) {
   EXPECT_DEATH(io.start(), "Io::start.*set.. a descriptor and an event");
 }
 
-TEST_F(MisuseDeathTest, AskingAnIoForWhatItCannotWatch) {
+TEST_F(MisuseDeathTest, UnwatchableIoEventAborts) {
   Io io{loop_, 0, Events::read, [] {}};
   EXPECT_DEATH(io.set(0, Events::timer), "an Io watches for");
   EXPECT_DEATH(io.modify(Events::error), "an Io watches for");
 }
 
-TEST_F(MisuseDeathTest, SetPriorityWhilePending) {
+TEST_F(MisuseDeathTest, SetPriorityWhilePendingAborts) {
   Timer timer{loop_, [] {}};
   EXPECT_TRUE(timer.feed());
   EXPECT_DEATH(timer.set_priority(1), "clear_pending.. first");
 }
 
-TEST_F(MisuseDeathTest, DestroyingTheLoopInsideItsCallback) {
+TEST_F(MisuseDeathTest, DestroyingTheLoopInsideItsCallbackAborts) {
   EXPECT_TRUE(
       loop_.post([this] { EXPECT_DEATH(scripted_.loop.reset(), "destroyed inside its run"); }));
   turn(loop_);
 }
 
-TEST_F(MisuseDeathTest, GivingTheLoopNothingToCall) {
+TEST_F(MisuseDeathTest, EmptyCallbackAborts) {
   EXPECT_DEATH(std::ignore = loop_.after(1s, nullptr), "Loop::after.*nothing to call");
   EXPECT_DEATH(std::ignore = loop_.defer(Job()), "Loop::defer.*nothing to call");
   EXPECT_DEATH(std::ignore = loop_.on_signal(SIGUSR1, nullptr), "nothing to call");
   EXPECT_DEATH(std::ignore = loop_.once(0, Events::read, 1s, nullptr), "nothing to call");
 }
 
-TEST_F(MisuseDeathTest, AnIntervalThatIsNotPositive) {
+TEST_F(MisuseDeathTest, NonPositiveIntervalAborts) {
   Periodic periodic{loop_, [] {}};
   EXPECT_DEATH(periodic.start_every(0ns), "");
   EXPECT_DEATH(periodic.reschedule_with(nullptr), "");

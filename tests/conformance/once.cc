@@ -1,4 +1,4 @@
-// once(): a descriptor or a timeout, whichever is first.
+// once(): a descriptor or a timeout, whichever comes first.
 #include "spate/error.h"
 #include "tests/conformance/harness.h"
 
@@ -20,7 +20,7 @@ class OnceTest : public OnEveryBackend {
 };
 SPATE_ON_EVERY_BACKEND(OnceTest);
 
-TEST_P(OnceTest, TheDescriptorFirst) {
+TEST_P(OnceTest, DescriptorBeforeTheTimeoutIsReported) {
   Pipe pipe;
   EXPECT_FALSE(once(pipe.out(), Events::read | Events::write, 1h));
   EXPECT_EQ(loop_->active_count(), 2);
@@ -32,7 +32,7 @@ TEST_P(OnceTest, TheDescriptorFirst) {
   EXPECT_EQ(calls_, 1);
 }
 
-TEST_P(OnceTest, TheTimeoutFirst) {
+TEST_P(OnceTest, TimeoutBeforeTheDescriptorIsReported) {
   Pipe pipe;
   EXPECT_FALSE(once(pipe.in(), Events::read, 2ms));
   EXPECT_TRUE(runs_out(*loop_));
@@ -43,14 +43,14 @@ TEST_P(OnceTest, TheTimeoutFirst) {
   EXPECT_EQ(calls_, 1);
 }
 
-TEST_P(OnceTest, BothInOneTurnIsOneCall) {
+TEST_P(OnceTest, EventAndTimeoutInOneTurnMakeOneCall) {
   Pipe pipe;
   EXPECT_FALSE(once(pipe.out(), Events::write, 0ns));
   EXPECT_TRUE(runs_out(*loop_));
   EXPECT_EQ(calls_, 1);
 }
 
-TEST_P(OnceTest, TheDescriptorAloneWithoutEnd) {
+TEST_P(OnceTest, DescriptorWithoutATimeoutIsReported) {
   Pipe pipe;
   EXPECT_FALSE(once(pipe.in(), Events::read, kForever));
   EXPECT_EQ(loop_->metrics().active_timers, 0u);
@@ -61,7 +61,7 @@ TEST_P(OnceTest, TheDescriptorAloneWithoutEnd) {
   EXPECT_EQ(seen_, Events::read);
 }
 
-TEST_P(OnceTest, NoDescriptorIsAnError) {
+TEST_P(OnceTest, MissingDescriptorIsAnError) {
   EXPECT_EQ(once(-1, Events::read, kForever), invalid());
   EXPECT_EQ(once(-1, Events::none, 1ms), invalid());
   EXPECT_EQ(once(INT_MIN, Events::read, 1ms), invalid());
@@ -70,14 +70,14 @@ TEST_P(OnceTest, NoDescriptorIsAnError) {
   EXPECT_EQ(calls_, 0);
 }
 
-TEST_P(OnceTest, AskingForNoEventIsAnError) {
+TEST_P(OnceTest, EmptyEventSetIsAnError) {
   Pipe pipe;
   EXPECT_EQ(once(pipe.in(), Events::none, 1ms), invalid());
   EXPECT_EQ(once(pipe.in(), Events::timer, 1ms), invalid());
   EXPECT_EQ(loop_->active_count(), 0);
 }
 
-TEST_P(OnceTest, ARefusedDescriptorIsReported) {
+TEST_P(OnceTest, RefusedDescriptorIsReported) {
   const int closed = Pipe().in();
   EXPECT_FALSE(once(closed, Events::read, 1h));
   EXPECT_FALSE(once(INT32_MAX, Events::write, kForever));
@@ -86,7 +86,7 @@ TEST_P(OnceTest, ARefusedDescriptorIsReported) {
   EXPECT_TRUE(any(seen_ & Events::error));
 }
 
-TEST_P(OnceTest, TheCallbackMayAskAgain) {
+TEST_P(OnceTest, CallbackMayCallOnceAgain) {
   Pipe pipe;
   int rounds = 0;
   struct Again {
@@ -102,7 +102,7 @@ TEST_P(OnceTest, TheCallbackMayAskAgain) {
   EXPECT_EQ(rounds, 5);
 }
 
-TEST_P(OnceTest, TheCallbackMayCloseTheDescriptor) {
+TEST_P(OnceTest, CallbackMayCloseTheDescriptor) {
   auto pipe = std::make_unique<Pipe>();
   EXPECT_FALSE(loop_->once(pipe->out(), Events::write, 1h, [&](Events) { pipe.reset(); }));
   EXPECT_TRUE(runs_out(*loop_));
@@ -110,7 +110,7 @@ TEST_P(OnceTest, TheCallbackMayCloseTheDescriptor) {
   turn(2);
 }
 
-TEST_P(OnceTest, TheCallbackMayRunTheLoop) {
+TEST_P(OnceTest, CallbackMayRunTheLoop) {
   Pipe pipe;
   EXPECT_FALSE(loop_->once(pipe.out(), Events::write, 0ns, [&](Events) {
     ++calls_;
@@ -123,14 +123,14 @@ TEST_P(OnceTest, TheCallbackMayRunTheLoop) {
   EXPECT_EQ(calls_, 1);
 }
 
-TEST_P(OnceTest, SeveralOfOneDescriptorAreAllCalled) {
+TEST_P(OnceTest, SeveralOneShotsOfADescriptorAreAllCalled) {
   Pipe pipe;
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(once(pipe.out(), Events::write, 1h));
   EXPECT_TRUE(runs_out(*loop_));
   EXPECT_EQ(calls_, 5);
 }
 
-TEST_P(OnceTest, ALoopDestroyedFirstForgetsThem) {
+TEST_P(OnceTest, DestroyedLoopDropsOneShots) {
   auto other = make_loop(backend());
   Pipe pipe;
   auto shared = std::make_shared<int>(0);
@@ -143,7 +143,7 @@ TEST_P(OnceTest, ALoopDestroyedFirstForgetsThem) {
   EXPECT_EQ(shared.use_count(), 2);
 }
 
-TEST_P(OnceTest, ARegularFileIsReadyAndDoesNotKeepTheLoopSpinningAfterwards) {
+TEST_P(OnceTest, RegularFileIsReadyAndDoesNotSpinTheLoop) {
   const TempDir dir;
   dir.append("file");
   const Fd file(::open(dir.file("file").c_str(), O_RDONLY | O_CLOEXEC));

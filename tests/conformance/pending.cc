@@ -1,4 +1,5 @@
-// What every watcher can do: priorities, feed, invoke, clear_pending, the forms of a callback.
+// Functions that every watcher has: priorities, feed, invoke, clear_pending, the forms of a
+// callback.
 #include "tests/conformance/harness.h"
 
 namespace spate::testing {
@@ -7,7 +8,7 @@ namespace {
 using PendingTest = OnEveryBackend;
 SPATE_ON_EVERY_BACKEND(PendingTest);
 
-TEST_P(PendingTest, AFedWatcherIsCalledThoughInactive) {
+TEST_P(PendingTest, FedWatcherIsCalledEvenIfInactive) {
   Probe<Timer> timer{*loop_};
   EXPECT_TRUE(timer->feed(Events::timer | Events::custom));
   EXPECT_TRUE(timer->is_pending());
@@ -20,7 +21,7 @@ TEST_P(PendingTest, AFedWatcherIsCalledThoughInactive) {
   EXPECT_EQ(loop_->pending_count(), 0u);
 }
 
-TEST_P(PendingTest, FedTwiceItIsCalledOnceWithBothSets) {
+TEST_P(PendingTest, WatcherFedTwiceIsCalledOnceWithBothEventSets) {
   Probe<Timer> timer{*loop_};
   EXPECT_TRUE(timer->feed(Events::read));
   EXPECT_TRUE(timer->feed());
@@ -31,7 +32,7 @@ TEST_P(PendingTest, FedTwiceItIsCalledOnceWithBothSets) {
   EXPECT_EQ(timer.events, Events::read | Events::write | Events::custom);
 }
 
-TEST_P(PendingTest, WhatIsFedIsAddedToWhatHappens) {
+TEST_P(PendingTest, FedEventsAreMergedWithReportedEvents) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.out(), Events::write};
   EXPECT_TRUE(io->start());
@@ -41,7 +42,7 @@ TEST_P(PendingTest, WhatIsFedIsAddedToWhatHappens) {
   EXPECT_EQ(io.events, Events::write | Events::custom);
 }
 
-TEST_P(PendingTest, ClearPendingForgetsAndTellsWhat) {
+TEST_P(PendingTest, ClearPendingReturnsTheDiscardedEvents) {
   Probe<Timer> timer{*loop_};
   Probe<Timer> other{*loop_};
   EXPECT_EQ(timer->clear_pending(), Events::none);
@@ -56,7 +57,7 @@ TEST_P(PendingTest, ClearPendingForgetsAndTellsWhat) {
   EXPECT_EQ(other.calls, 1);
 }
 
-TEST_P(PendingTest, ClearPendingLeavesItActive) {
+TEST_P(PendingTest, ClearPendingLeavesTheWatcherActive) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.out(), Events::write};
   Probe<Check> first{*loop_};
@@ -74,7 +75,7 @@ TEST_P(PendingTest, ClearPendingLeavesItActive) {
   EXPECT_EQ(io.calls, 1);
 }
 
-TEST_P(PendingTest, StopForgetsWhatWasFedToAnInactiveOne) {
+TEST_P(PendingTest, StopDiscardsEventsFedToAnInactiveWatcher) {
   Probe<Timer> timer{*loop_};
   EXPECT_TRUE(timer->feed());
   timer->stop();
@@ -100,7 +101,7 @@ TEST_P(PendingTest, InvokeMayDestroyTheWatcher) {
   EXPECT_EQ(timer, nullptr);
 }
 
-TEST_P(PendingTest, TheHighestPriorityIsCalledFirst) {
+TEST_P(PendingTest, HighestPriorityIsCalledFirst) {
   std::vector<std::unique_ptr<Probe<Timer>>> timers;
   for (const int priority : {0, -2, 2, -1, 1, 0, 2, -2}) {
     timers.push_back(std::make_unique<Probe<Timer>>(*loop_));
@@ -137,7 +138,7 @@ TEST_P(PendingTest, PrioritiesMayChangeWhileActive) {
   EXPECT_EQ(loop_->active_count(), 2);
 }
 
-TEST_P(PendingTest, WithinAPriorityFirstComeFirstServed) {
+TEST_P(PendingTest, EqualPrioritiesAreServedInOrder) {
   std::vector<std::unique_ptr<Probe<Timer>>> timers;
   for (char name = 'a'; name <= 'z'; ++name) {
     timers.push_back(std::make_unique<Probe<Timer>>(*loop_));
@@ -150,7 +151,7 @@ TEST_P(PendingTest, WithinAPriorityFirstComeFirstServed) {
   EXPECT_EQ(log_, "acegikmoqsuwyb");
 }
 
-TEST_P(PendingTest, FedAtAHigherPriorityInACallbackItIsCalledNext) {
+TEST_P(PendingTest, HigherPriorityFedInACallbackIsCalledNext) {
   Probe<Timer> a{*loop_};
   Probe<Timer> b{*loop_};
   Probe<Timer> high{*loop_};
@@ -171,7 +172,7 @@ TEST_P(PendingTest, FedAtAHigherPriorityInACallbackItIsCalledNext) {
   EXPECT_EQ(log_, "aHbsl");
 }
 
-TEST_P(PendingTest, AWatcherMayFeedItselfInItsCallback) {
+TEST_P(PendingTest, WatcherMayFeedItselfInItsCallback) {
   Probe<Timer> timer{*loop_};
   timer.then = [&] {
     if (timer.calls < 3) EXPECT_TRUE(timer->feed());
@@ -181,7 +182,7 @@ TEST_P(PendingTest, AWatcherMayFeedItselfInItsCallback) {
   EXPECT_EQ(timer.calls, 3);
 }
 
-TEST_P(PendingTest, TheCallbackMayBeReplaced) {
+TEST_P(PendingTest, CallbackMayBeReplaced) {
   static int replaced;
   replaced = 0;
   Probe<Timer> timer{*loop_};
@@ -211,7 +212,7 @@ struct Session {
   Timer by_lambda;
 };
 
-TEST_P(PendingTest, ACallbackTakesWhatItWants) {
+TEST_P(PendingTest, CallbackMayTakeAnySupportedArguments) {
   Session session{*loop_};
   session.by_method.invoke(Events::timer);
   EXPECT_EQ(session.last, &session.by_method);

@@ -1,4 +1,4 @@
-// Periodic, on clocks that do what the test says.
+// Periodic, on clocks that the test controls.
 #include "tests/conformance/harness.h"
 
 namespace spate::testing {
@@ -21,7 +21,7 @@ class PeriodicTest : public ::testing::Test {
   std::string log_;
 };
 
-TEST_F(PeriodicTest, OnceIsCalledAtItsTime) {
+TEST_F(PeriodicTest, AbsoluteTimeFiresOnTime) {
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->start_at(wall() + 10s));
   EXPECT_EQ(periodic->at(), wall() + 10s);
@@ -36,7 +36,7 @@ TEST_F(PeriodicTest, OnceIsCalledAtItsTime) {
   EXPECT_EQ(loop_.active_count(), 0);
 }
 
-TEST_F(PeriodicTest, ATimeThatHasPassedIsDueInTheNextTurn) {
+TEST_F(PeriodicTest, PastTimeIsDueInTheNextTurn) {
   Probe<Periodic> periodic{loop_};
   Probe<Periodic> ancient{loop_};
   EXPECT_TRUE(periodic->start_at(wall() - 1h));
@@ -47,7 +47,7 @@ TEST_F(PeriodicTest, ATimeThatHasPassedIsDueInTheNextTurn) {
   EXPECT_EQ(ancient.calls, 1);
 }
 
-TEST_F(PeriodicTest, AnIntervalIsCalledAtItsMultiples) {
+TEST_F(PeriodicTest, IntervalFiresAtItsMultiples) {
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->start_every(60s));
   const WallTime minute = std::chrono::ceil<std::chrono::minutes>(wall() + 1ns);
@@ -63,7 +63,7 @@ TEST_F(PeriodicTest, AnIntervalIsCalledAtItsMultiples) {
   EXPECT_EQ(periodic.calls, 2);
 }
 
-TEST_F(PeriodicTest, AnOffsetShiftsTheMultiples) {
+TEST_F(PeriodicTest, OffsetShiftsTheMultiples) {
   for (const Nanos offset : {Nanos{7s}, Nanos{-3s}, Nanos{607s}, Nanos{1h + 1ns}}) {
     Probe<Periodic> periodic{loop_};
     EXPECT_TRUE(periodic->start_every(10s, offset));
@@ -73,7 +73,7 @@ TEST_F(PeriodicTest, AnOffsetShiftsTheMultiples) {
   }
 }
 
-TEST_F(PeriodicTest, AnOffsetBackShiftsThemWhateverTheTime) {
+TEST_F(PeriodicTest, NegativeOffsetShiftsTheMultiplesAtAnyTime) {
   for (int i = 0; i < 10; ++i) {
     Probe<Periodic> periodic{loop_};
     EXPECT_TRUE(periodic->start_every(10s, Nanos{-3s}));
@@ -83,7 +83,7 @@ TEST_F(PeriodicTest, AnOffsetBackShiftsThemWhateverTheTime) {
   }
 }
 
-TEST_F(PeriodicTest, StartedExactlyAtAMultipleTheNextOneCounts) {
+TEST_F(PeriodicTest, StartExactlyAtAMultipleWaitsForTheNextOne) {
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->start_every(1s, wall().time_since_epoch()));
   EXPECT_EQ(periodic->at(), wall() + 1s);
@@ -99,7 +99,7 @@ TEST_F(PeriodicTest, HugeIntervalsAndTimesDoNotOverflow) {
   EXPECT_EQ(once.calls, 0);
 }
 
-TEST_F(PeriodicTest, ATimeBeyondAllTimesIsAsLateAsCanBe) {
+TEST_F(PeriodicTest, TimeBeyondTheRangeIsClamped) {
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->start_every(Nanos::max(), wall().time_since_epoch() - 1s));
   EXPECT_EQ(periodic->at(), WallTime::max());
@@ -118,7 +118,7 @@ TEST_F(PeriodicTest, AnyOffsetIsAPhase) {
   }
 }
 
-TEST_F(PeriodicTest, ATimeIsFarAwayFromAClockBeforeTheEpoch) {
+TEST_F(PeriodicTest, FarTimeDoesNotOverflowWithAClockBeforeTheEpoch) {
   jump(-(wall().time_since_epoch() + 100h));
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->start_at(WallTime::max()));
@@ -126,7 +126,7 @@ TEST_F(PeriodicTest, ATimeIsFarAwayFromAClockBeforeTheEpoch) {
   EXPECT_EQ(periodic.calls, 0);
 }
 
-TEST_F(PeriodicTest, AfterAStallItIsCalledOnce) {
+TEST_F(PeriodicTest, StallFiresOnce) {
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->start_every(1s));
   pass(1h);
@@ -136,7 +136,7 @@ TEST_F(PeriodicTest, AfterAStallItIsCalledOnce) {
   EXPECT_GT(periodic->at(), wall());
 }
 
-TEST_F(PeriodicTest, AFunctionDecidesAlone) {
+TEST_F(PeriodicTest, FunctionAloneDeterminesTheTimes) {
   Probe<Periodic> periodic{loop_};
   Nanos step = 3s;
   EXPECT_TRUE(periodic->reschedule_with(
@@ -151,7 +151,7 @@ TEST_F(PeriodicTest, AFunctionDecidesAlone) {
   EXPECT_EQ(periodic->at(), wall() + 50s);
 }
 
-TEST_F(PeriodicTest, AFunctionThatNamesNoLaterTimeAtTheStartIsCalledBackForOnce) {
+TEST_F(PeriodicTest, FunctionThatReturnsAPastTimeAtStartFiresOnce) {
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->reschedule_with([](void*, WallTime now) { return now - 1h; }));
   turn(loop_, 3);
@@ -159,7 +159,7 @@ TEST_F(PeriodicTest, AFunctionThatNamesNoLaterTimeAtTheStartIsCalledBackForOnce)
   EXPECT_FALSE(periodic->is_active());
 }
 
-TEST_F(PeriodicTest, AFunctionThatNamesNoLaterTimeStopsIt) {
+TEST_F(PeriodicTest, FunctionThatReturnsNoLaterTimeStopsThePeriodic) {
   Probe<Periodic> periodic{loop_};
   int left = 2;
   EXPECT_TRUE(periodic->reschedule_with(
@@ -174,7 +174,7 @@ TEST_F(PeriodicTest, AFunctionThatNamesNoLaterTimeStopsIt) {
   EXPECT_EQ(loop_.active_count(), 0);
 }
 
-TEST_F(PeriodicTest, AJumpForwardMakesDueWhatItPassedOnce) {
+TEST_F(PeriodicTest, ForwardJumpFiresAPassedTimeOnce) {
   Probe<Periodic> every{loop_};
   Probe<Periodic> once{loop_};
   EXPECT_TRUE(every->start_every(10s));
@@ -189,7 +189,7 @@ TEST_F(PeriodicTest, AJumpForwardMakesDueWhatItPassedOnce) {
   EXPECT_LE(every->at(), wall() + 10s);
 }
 
-TEST_F(PeriodicTest, AJumpForwardThatPassesNothingBringsItNearer) {
+TEST_F(PeriodicTest, ForwardJumpBeforeTheTimeShortensTheWait) {
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->start_at(wall() + 1h));
   turn(loop_);
@@ -201,7 +201,7 @@ TEST_F(PeriodicTest, AJumpForwardThatPassesNothingBringsItNearer) {
   EXPECT_EQ(periodic.calls, 1);
 }
 
-TEST_F(PeriodicTest, AfterAJumpBackTheSameTimesComeAgain) {
+TEST_F(PeriodicTest, BackwardJumpRepeatsTheSameTimes) {
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->start_every(1min));
   pass(1min);
@@ -216,7 +216,7 @@ TEST_F(PeriodicTest, AfterAJumpBackTheSameTimesComeAgain) {
   }
 }
 
-TEST_F(PeriodicTest, AfterAJumpBackATimeIsNotCalledEarly) {
+TEST_F(PeriodicTest, BackwardJumpDoesNotFireEarly) {
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->start_at(wall() + 10s));
   turn(loop_);
@@ -229,7 +229,7 @@ TEST_F(PeriodicTest, AfterAJumpBackATimeIsNotCalledEarly) {
   EXPECT_EQ(periodic.calls, 1);
 }
 
-TEST_F(PeriodicTest, ASmallStepBackDoesNotMakeItEarlyEither) {
+TEST_F(PeriodicTest, SmallStepBackDoesNotFireEarly) {
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->start_at(wall() + 10s));
   for (int i = 0; i < 10; ++i) jump(-1ms);
@@ -239,7 +239,7 @@ TEST_F(PeriodicTest, ASmallStepBackDoesNotMakeItEarlyEither) {
   EXPECT_EQ(periodic.calls, 1);
 }
 
-TEST_F(PeriodicTest, AJumpAsksTheFunctionAnew) {
+TEST_F(PeriodicTest, ClockJumpCallsTheFunctionAgain) {
   Probe<Periodic> periodic{loop_};
   struct Plan {
     int asked = 0;
@@ -271,7 +271,7 @@ TEST_F(PeriodicTest, TimersDoNotFollowAJump) {
   EXPECT_EQ(timer.calls, 1);
 }
 
-TEST_F(PeriodicTest, TheLoopSleepsUntilTheTime) {
+TEST_F(PeriodicTest, LoopSleepsUntilTheTime) {
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->start_at(wall() + 7s));
   EXPECT_TRUE(runs_out(loop_));
@@ -281,7 +281,7 @@ TEST_F(PeriodicTest, TheLoopSleepsUntilTheTime) {
   EXPECT_EQ(slept, 7s);
 }
 
-TEST_F(PeriodicTest, DueTogetherTheyAreCalledByTime) {
+TEST_F(PeriodicTest, SimultaneouslyDuePeriodicsAreCalledByTime) {
   Probe<Periodic> a{loop_};
   Probe<Periodic> b{loop_};
   Probe<Periodic> c{loop_};
@@ -293,7 +293,7 @@ TEST_F(PeriodicTest, DueTogetherTheyAreCalledByTime) {
   EXPECT_EQ(log_, "bca");
 }
 
-TEST_F(PeriodicTest, StartsAnewWhileActive) {
+TEST_F(PeriodicTest, StartWhileActiveRestartsThePeriodic) {
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->start_every(1s));
   EXPECT_TRUE(periodic->start_at(wall() + 1h));
@@ -303,7 +303,7 @@ TEST_F(PeriodicTest, StartsAnewWhileActive) {
   EXPECT_EQ(periodic->at(), wall() - 5s + 1h);
 }
 
-TEST_F(PeriodicTest, StoppedAndRestartedInItsCallback) {
+TEST_F(PeriodicTest, PeriodicMayBeStoppedAndRestartedInItsCallback) {
   Probe<Periodic> periodic{loop_};
   periodic.then = [&] {
     if (periodic.calls == 1) EXPECT_TRUE(periodic->start_every(2s, wall().time_since_epoch()));
@@ -316,7 +316,7 @@ TEST_F(PeriodicTest, StoppedAndRestartedInItsCallback) {
   EXPECT_EQ(loop_.active_count(), 0);
 }
 
-TEST_F(PeriodicTest, SuspendedTimeDoesNotMakeItLate) {
+TEST_F(PeriodicTest, SuspendedLoopDoesNotDelayThePeriodic) {
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->start_at(wall() + 10s));
   turn(loop_);

@@ -1,8 +1,9 @@
-// run() and what ends it: modes, stop, references, nesting, errors.
+// run(), and the ways to end it: modes, stop, references, nesting, errors.
 #include <algorithm>
 
 #include "spate/error.h"
 #include "tests/conformance/harness.h"
+#include "tests/support/missing.h"
 
 namespace spate::testing {
 namespace {
@@ -10,14 +11,14 @@ namespace {
 using RunTest = OnEveryBackend;
 SPATE_ON_EVERY_BACKEND(RunTest);
 
-TEST_P(RunTest, WithNothingToWaitForItReturnsAtOnce) {
+TEST_P(RunTest, RunReturnsAtOnceWithoutWork) {
   EXPECT_TRUE(runs_out(*loop_));
   EXPECT_TRUE(runs_out(*loop_, Run::once));
   EXPECT_TRUE(runs_out(*loop_, Run::no_wait));
   EXPECT_EQ(loop_->iteration(), 3u);
 }
 
-TEST_P(RunTest, TellsWhetherSomethingIsLeft) {
+TEST_P(RunTest, HasWorkReportsRemainingWork) {
   Probe<Timer> near{*loop_};
   Probe<Timer> far{*loop_};
   EXPECT_TRUE(far->start(1h));
@@ -50,7 +51,7 @@ TEST_P(RunTest, NoWaitNeverBlocks) {
   EXPECT_EQ(loop_->metrics().blocked, 0ns);
 }
 
-TEST_P(RunTest, UntilDoneEndsWhenTheLastWatcherStops) {
+TEST_P(RunTest, RunUntilDoneEndsWhenTheLastWatcherStops) {
   Probe<Timer> timer{*loop_};
   timer.then = [&] {
     if (timer.calls == 4) timer->stop();
@@ -60,7 +61,7 @@ TEST_P(RunTest, UntilDoneEndsWhenTheLastWatcherStops) {
   EXPECT_EQ(timer.calls, 4);
 }
 
-TEST_P(RunTest, WhatIsQueuedIsCalledThoughNothingIsActive) {
+TEST_P(RunTest, QueuedEventsAreCalledWithoutActiveWatchers) {
   Probe<Timer> timer{*loop_};
   timer.then = [&] {
     if (timer.calls < 1000) EXPECT_TRUE(timer->feed());
@@ -70,7 +71,7 @@ TEST_P(RunTest, WhatIsQueuedIsCalledThoughNothingIsActive) {
   EXPECT_EQ(timer.calls, 1000);
 }
 
-TEST_P(RunTest, StopCallsWhatIsQueuedFirst) {
+TEST_P(RunTest, QueuedEventsAreCalledBeforeStopTakesEffect) {
   Probe<Timer> a{*loop_};
   Probe<Timer> b{*loop_};
   Probe<Timer> low{*loop_};
@@ -109,7 +110,7 @@ TEST_P(RunTest, StopInAPrepareHookReturnsWithoutWaiting) {
   EXPECT_EQ(loop_->metrics().blocked, 0ns);
 }
 
-TEST_P(RunTest, AStopEndsOneRunOnly) {
+TEST_P(RunTest, StopEndsOnlyOneRun) {
   Probe<Timer> timer{*loop_};
   timer.then = [&] {
     if (timer.calls % 3 == 0) loop_->stop();
@@ -132,7 +133,7 @@ TEST_P(RunTest, RefKeepsTheLoopAliveWithoutAWatcher) {
   EXPECT_TRUE(runs_out(*loop_));
 }
 
-TEST_P(RunTest, AnUnreferencedWatcherDoesNotKeepTheLoopAlive) {
+TEST_P(RunTest, UnreferencedWatcherDoesNotKeepTheLoopAlive) {
   Pipe pipe;
   Probe<Io> background{*loop_, pipe.in(), Events::read};
   Probe<Timer> timer{*loop_};
@@ -175,7 +176,7 @@ TEST_P(RunTest, EveryKindCountsOnceWhileActive) {
 
 // ---- nested
 
-TEST_P(RunTest, NestedItCallsWhatTheOuterOneHasQueued) {
+TEST_P(RunTest, NestedRunCallsEventsQueuedByTheOuterRun) {
   Probe<Timer> a{*loop_};
   Probe<Timer> b{*loop_};
   a.note(log_, 'a'), b.note(log_, 'b');
@@ -192,7 +193,7 @@ TEST_P(RunTest, NestedItCallsWhatTheOuterOneHasQueued) {
   EXPECT_EQ(loop_->depth(), 0);
 }
 
-TEST_P(RunTest, NestedManyLevelsDeep) {
+TEST_P(RunTest, RunMayBeNestedManyLevelsDeep) {
   Probe<Timer> timer{*loop_};
   int deepest = 0;
   timer.then = [&] {
@@ -229,7 +230,7 @@ TEST_P(RunTest, StopEndsTheInnermostRunOnly) {
   EXPECT_EQ(outer.calls, 2) << "the outer run ended with the inner one";
 }
 
-TEST_P(RunTest, AStopInANestedRunIsForgottenByTheNextOne) {
+TEST_P(RunTest, StopInANestedRunDoesNotAffectTheNextRun) {
   loop_->ref();
   int called = 0;
   Probe<Timer> timer{*loop_};
@@ -265,7 +266,7 @@ TEST_P(RunTest, StopAllEndsAllNestedRuns) {
   EXPECT_TRUE(loop_->has_work());
 }
 
-TEST_P(RunTest, AStopIsNotLostToARunStartedAfterIt) {
+TEST_P(RunTest, StopStillEndsTheRunAfterANestedRun) {
   Probe<Timer> timer{*loop_};
   timer.then = [&] {
     if (timer.calls > 1) return loop_->stop();
@@ -278,7 +279,7 @@ TEST_P(RunTest, AStopIsNotLostToARunStartedAfterIt) {
   EXPECT_EQ(timer.calls, 1) << "the inner run took the outer one's stop";
 }
 
-TEST_P(RunTest, ARunNestedAfterTheStopReturnsToo) {
+TEST_P(RunTest, RunNestedAfterStopAlsoReturns) {
   Probe<Timer> first{*loop_};
   Probe<Timer> second{*loop_};
   first.then = [&] {
@@ -300,7 +301,7 @@ TEST_P(RunTest, ARunNestedAfterTheStopReturnsToo) {
 
 // ---- errors
 
-TEST(RunErrorTest, WhatTheWaitReportsIsReturnedAndNothingIsLost) {
+TEST(RunErrorTest, ReturnsTheErrorOfTheWaitAndLosesNoEvent) {
   ScriptedLoop scripted;
   Probe<Timer> timer{*scripted.loop};
   EXPECT_TRUE(timer->start(1ms));
@@ -312,7 +313,7 @@ TEST(RunErrorTest, WhatTheWaitReportsIsReturnedAndNothingIsLost) {
   EXPECT_EQ(timer.calls, 1);
 }
 
-TEST(CreateTest, AnUnknownBackendIsAnError) {
+TEST(CreateTest, FailsForAnUnknownBackend) {
   for (const std::string_view name : {"kqueue", "", "EPOLL", "epoll "}) {
     const Result<std::unique_ptr<Loop>> created = Loop::create({.backend = name});
     ASSERT_FALSE(created) << name;
@@ -322,14 +323,14 @@ TEST(CreateTest, AnUnknownBackendIsAnError) {
   }
 }
 
-TEST(CreateTest, AutoTakesTheFirstOfTheList) {
+TEST(CreateTest, SelectsTheFirstListedBackendForAuto) {
   const Result<std::unique_ptr<Loop>> created = Loop::create();
   ASSERT_TRUE(created);
   EXPECT_EQ((*created)->backend_info().name, Loop::backends().front());
   EXPECT_EQ((*created)->backend_info().reason, "");
 }
 
-TEST(CreateTest, WithoutDescriptorsItIsTheSystemsError) {
+TEST(CreateTest, ReturnsTheSystemErrorWithoutFreeDescriptors) {
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
   const rlimit none{.rlim_cur = 0, .rlim_max = limit.rlim_max};
@@ -342,16 +343,16 @@ TEST(CreateTest, WithoutDescriptorsItIsTheSystemsError) {
   }
 }
 
-TEST(CreateTest, ThisMachineHasAllBackends) {
+TEST(CreateTest, SucceedsForAllBackendsOnThisMachine) {
   for (const std::string_view name : Loop::backends()) {
     const Result<std::unique_ptr<Loop>> created = Loop::create({.backend = name});
     ASSERT_TRUE(created) << name;
     const BackendInfo info = (*created)->backend_info();
-    if (info.name != name) GTEST_SKIP() << info.reason << ": tests on " << name << " are left out";
+    if (info.name != name) GTEST_SKIP() << no_ring(info.reason);
   }
 }
 
-TEST_P(RunTest, EveryBackendCanBeHadByItsName) {
+TEST_P(RunTest, EveryBackendCanBeSelectedByName) {
   EXPECT_EQ(loop_->backend_info().name, backend());
   EXPECT_EQ(loop_->backend_info().reason, "");
 }

@@ -1,4 +1,4 @@
-// Signal: several watchers, several loops, and what becomes of the disposition.
+// Signal: several watchers, several loops, and the disposition before and after.
 #include <sys/time.h>
 
 #include <csignal>
@@ -48,7 +48,7 @@ TEST_P(SignalTest, WakesASleepingLoop) {
   EXPECT_EQ(wait_for(pid), 0);
 }
 
-TEST_P(SignalTest, RaisedInACallbackItComesInTheNextTurn) {
+TEST_P(SignalTest, SignalRaisedInCallbackIsReportedInNextTurn) {
   Probe<Signal> signal{*loop_};
   Probe<Timer> timer{*loop_};
   signal.then = [&] { signal->stop(); };
@@ -59,7 +59,7 @@ TEST_P(SignalTest, RaisedInACallbackItComesInTheNextTurn) {
   EXPECT_EQ(signal.calls, 1);
 }
 
-TEST_P(SignalTest, SeveralComingTogetherAreMerged) {
+TEST_P(SignalTest, SimultaneousSignalsAreMerged) {
   Probe<Signal> signal{*loop_};
   EXPECT_FALSE(signal->start(SIGUSR1));
   for (int i = 0; i < 5; ++i) ::raise(SIGUSR1);
@@ -67,7 +67,7 @@ TEST_P(SignalTest, SeveralComingTogetherAreMerged) {
   EXPECT_EQ(signal.calls, 1);
 }
 
-TEST_P(SignalTest, AllWatchersOfASignalAreCalledInTheOrderOfStarting) {
+TEST_P(SignalTest, WatchersOfOneSignalAreCalledInStartOrder) {
   Probe<Signal> a{*loop_};
   Probe<Signal> b{*loop_};
   Probe<Signal> c{*loop_};
@@ -82,7 +82,7 @@ TEST_P(SignalTest, AllWatchersOfASignalAreCalledInTheOrderOfStarting) {
   EXPECT_EQ(log_, "cabcb");
 }
 
-TEST_P(SignalTest, DifferentSignalsAreKeptApart) {
+TEST_P(SignalTest, DifferentSignalsAreDistinguished) {
   Probe<Signal> one{*loop_};
   Probe<Signal> two{*loop_};
   EXPECT_FALSE(one->start(SIGUSR1));
@@ -130,7 +130,7 @@ TEST_P(SignalTest, AtMostSixteenLoopsShareASignal) {
   signals.clear();
 }
 
-TEST_P(SignalTest, ThePreviousDispositionIsPutBackByTheLastStop) {
+TEST_P(SignalTest, LastStopRestoresThePreviousDisposition) {
   struct sigaction mine{};
   mine.sa_handler = &do_nothing;
   mine.sa_flags = SA_NODEFER;
@@ -151,7 +151,7 @@ TEST_P(SignalTest, ThePreviousDispositionIsPutBackByTheLastStop) {
   ::sigaction(SIGUSR1, &before, nullptr);
 }
 
-TEST_P(SignalTest, IgnoredBeforeItIsIgnoredAfterwards) {
+TEST_P(SignalTest, IgnoredDispositionIsRestored) {
   ASSERT_NE(::signal(SIGUSR1, SIG_IGN), SIG_ERR);
   Probe<Signal> signal{*loop_};
   EXPECT_FALSE(signal->start(SIGUSR1));
@@ -162,7 +162,7 @@ TEST_P(SignalTest, IgnoredBeforeItIsIgnoredAfterwards) {
   EXPECT_EQ(::signal(SIGUSR1, SIG_DFL), SIG_IGN);
 }
 
-TEST_P(SignalTest, WhatSomebodyElseHasChangedMeanwhileIsLeftAlone) {
+TEST_P(SignalTest, DispositionChangedElsewhereIsNotRestored) {
   Probe<Signal> signal{*loop_};
   EXPECT_FALSE(signal->start(SIGUSR1));
   ASSERT_NE(::signal(SIGUSR1, &do_nothing), SIG_ERR);
@@ -170,7 +170,7 @@ TEST_P(SignalTest, WhatSomebodyElseHasChangedMeanwhileIsLeftAlone) {
   EXPECT_EQ(::signal(SIGUSR1, SIG_DFL), &do_nothing);
 }
 
-TEST_P(SignalTest, ADestroyedLoopPutsTheDispositionBack) {
+TEST_P(SignalTest, DestroyedLoopRestoresTheDisposition) {
   auto other = make_loop(backend());
   Probe<Signal> signal{*other};
   EXPECT_FALSE(signal->start(SIGUSR1));
@@ -188,7 +188,7 @@ TEST_P(SignalTest, BadNumbersAreErrors) {
   EXPECT_EQ(loop_->active_count(), 0);
 }
 
-TEST_P(SignalTest, TheHighestNumberWorks) {
+TEST_P(SignalTest, HighestNumberWorks) {
   Probe<Signal> signal{*loop_};
   EXPECT_FALSE(signal->start(64));
   ::raise(64);
@@ -196,7 +196,7 @@ TEST_P(SignalTest, TheHighestNumberWorks) {
   EXPECT_EQ(signal.calls, 1);
 }
 
-TEST_P(SignalTest, StartAnewChangesTheSignal) {
+TEST_P(SignalTest, RestartChangesTheSignal) {
   Probe<Signal> signal{*loop_};
   EXPECT_FALSE(signal->start(SIGUSR1));
   EXPECT_FALSE(signal->start(SIGUSR2));
@@ -207,7 +207,7 @@ TEST_P(SignalTest, StartAnewChangesTheSignal) {
   EXPECT_EQ(signal.calls, 1);
 }
 
-TEST_P(SignalTest, AStoppedOneIsNotCalledForWhatCameBefore) {
+TEST_P(SignalTest, StoppedWatcherIsNotCalledForAnEarlierSignal) {
   Probe<Signal> signal{*loop_};
   EXPECT_FALSE(signal->start(SIGUSR1));
   ::raise(SIGUSR1);
@@ -216,7 +216,7 @@ TEST_P(SignalTest, AStoppedOneIsNotCalledForWhatCameBefore) {
   EXPECT_EQ(signal.calls, 0);
 }
 
-TEST_P(SignalTest, AnInterruptedWaitIsNeitherAnErrorNorEarly) {
+TEST_P(SignalTest, InterruptedWaitIsNeitherAnErrorNorEarly) {
   struct sigaction rude{};
   rude.sa_handler = &do_nothing;  // Without SA_RESTART.
   struct sigaction before{};
@@ -234,7 +234,7 @@ TEST_P(SignalTest, AnInterruptedWaitIsNeitherAnErrorNorEarly) {
   ::sigaction(SIGALRM, &before, nullptr);
 }
 
-TEST_P(SignalTest, AnInterruptedSystemCallOfTheUsersIsRestarted) {
+TEST_P(SignalTest, InterruptedUserSystemCallIsRestarted) {
   Pipe pipe;
   ASSERT_EQ(::fcntl(pipe.in(), F_SETFL, 0), 0);
   Probe<Signal> signal{*loop_};
@@ -255,7 +255,7 @@ TEST_P(SignalTest, AnInterruptedSystemCallOfTheUsersIsRestarted) {
 
 // ---- on_signal()
 
-TEST_P(SignalTest, OnSignalCallsEachTimeAndKeepsNoLoopAlive) {
+TEST_P(SignalTest, OnSignalCallsEachTimeAndDoesNotKeepTheLoopAlive) {
   int calls = 0;
   EXPECT_FALSE(loop_->on_signal(SIGUSR1, [&] { ++calls; }));
   EXPECT_EQ(loop_->active_count(), 0);
@@ -267,7 +267,7 @@ TEST_P(SignalTest, OnSignalCallsEachTimeAndKeepsNoLoopAlive) {
   }
 }
 
-TEST_P(SignalTest, OnSignalStopsALoopThatSleeps) {
+TEST_P(SignalTest, OnSignalMayStopASleepingLoop) {
   loop_->ref();
   EXPECT_FALSE(loop_->on_signal(SIGUSR1, [&] { loop_->stop(); }));
   const int parent = ::getpid();
@@ -279,7 +279,7 @@ TEST_P(SignalTest, OnSignalStopsALoopThatSleeps) {
   EXPECT_EQ(wait_for(pid), 0);
 }
 
-TEST_P(SignalTest, OnSignalMayBeCalledWithinItself) {
+TEST_P(SignalTest, OnSignalMayBeCalledInItsCallback) {
   EXPECT_FALSE(loop_->on_signal(SIGUSR1, [&] {
     log_ += loop_->depth() == 1 ? "(" : "i";
     if (loop_->depth() > 1) return;
@@ -292,7 +292,7 @@ TEST_P(SignalTest, OnSignalMayBeCalledWithinItself) {
   EXPECT_EQ(log_, "(i)");
 }
 
-TEST_P(SignalTest, OnSignalSharesASignalWithAllWhoWatchIt) {
+TEST_P(SignalTest, OnSignalSharesASignalWithOtherWatchers) {
   Probe<Signal> signal{*loop_};
   signal.note(log_, 's');
   EXPECT_FALSE(loop_->on_signal(SIGUSR1, [&] { log_ += 'a'; }));
@@ -303,13 +303,13 @@ TEST_P(SignalTest, OnSignalSharesASignalWithAllWhoWatchIt) {
   EXPECT_EQ(log_, "asb");
 }
 
-TEST_P(SignalTest, OnSignalRefusesWhatCannotBeCaught) {
+TEST_P(SignalTest, OnSignalRefusesUncatchableSignals) {
   for (const int signum : {-1, 0, 65, SIGKILL, SIGSTOP}) {
     EXPECT_EQ(loop_->on_signal(signum, [] { FAIL(); }).value(), EINVAL) << signum;
   }
 }
 
-TEST_P(SignalTest, OnSignalGivesTheSignalBackWhenTheLoopGoes) {
+TEST_P(SignalTest, DestroyedLoopRestoresDispositionOfOnSignal) {
   EXPECT_FALSE(loop_->on_signal(SIGUSR1, [] { FAIL(); }));
   EXPECT_NE(disposition(SIGUSR1).sa_handler, SIG_DFL);
   loop_.reset();

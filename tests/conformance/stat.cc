@@ -1,4 +1,4 @@
-// Stat: what becomes of a path.
+// Stat: changes of a path.
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -14,14 +14,14 @@ class StatTest : public OnEveryBackend {
   bool called(const Probe<Stat>& stat, int times) {
     return run_until(*loop_, [&] { return stat.calls >= times; });
   }
-  // Turns, in which nothing may be reported.
+  // Runs turns in which nothing may be reported.
   void quiet_turns() { turn(3); }
 
   TempDir dir_;
 };
 SPATE_ON_EVERY_BACKEND(StatTest);
 
-TEST_P(StatTest, TellsWhatThePathNamesFromTheStart) {
+TEST_P(StatTest, CurrentStateIsAvailableFromTheStart) {
   dir_.append("file");
   Probe<Stat> stat{*loop_};
   EXPECT_FALSE(stat->start(dir_.file("file")));
@@ -35,7 +35,7 @@ TEST_P(StatTest, TellsWhatThePathNamesFromTheStart) {
   EXPECT_EQ(loop_->active_count(), 1);
 }
 
-TEST_P(StatTest, AFileFromAnyTimeHasTheNearestThatCanBeSaid) {
+TEST_P(StatTest, FileTimesAreClampedToTheRange) {
   dir_.append("file");
   constexpr time_t kFar = 15'000'000'000;  // In the year 2445.
   const timespec times[2] = {{-kFar, 0}, {kFar, 0}};
@@ -83,7 +83,7 @@ TEST_P(StatTest, ReportsAChangeOfMode) {
   EXPECT_EQ(stat->current().mode & 0777, 0400u);
 }
 
-TEST_P(StatTest, ReportsRemovalAndReturn) {
+TEST_P(StatTest, ReportsRemovalAndRecreation) {
   dir_.append("file");
   Probe<Stat> stat{*loop_};
   EXPECT_FALSE(stat->start(dir_.file("file")));
@@ -111,7 +111,7 @@ TEST_P(StatTest, ReportsReplacementByRename) {
       << "the new file is not watched";
 }
 
-TEST_P(StatTest, FollowsThePathWhenTheReplacedFileLivesOnUnderAnotherName) {
+TEST_P(StatTest, PathIsFollowedWhenTheReplacedFileHasAnotherLink) {
   dir_.append("file");
   dir_.append("other");
   ASSERT_EQ(::link(dir_.file("file").c_str(), dir_.file("second_name").c_str()), 0);
@@ -129,7 +129,7 @@ TEST_P(StatTest, FollowsThePathWhenTheReplacedFileLivesOnUnderAnotherName) {
       << "the new file is not watched";
 }
 
-TEST_P(StatTest, ReportsThatItWasRenamedAway) {
+TEST_P(StatTest, ReportsThatTheFileWasRenamed) {
   dir_.append("file");
   Probe<Stat> stat{*loop_};
   EXPECT_FALSE(stat->start(dir_.file("file")));
@@ -166,7 +166,7 @@ TEST_P(StatTest, WatchesBelowALinkToADirectory) {
   EXPECT_TRUE(stat->current().exists());
 }
 
-TEST_P(StatTest, LooksNowAndThenBehindALinkToNowhere) {
+TEST_P(StatTest, PathThroughADanglingLinkIsPolled) {
   std::filesystem::create_symlink("real", dir_.file("link"));
   Probe<Stat> stat{*loop_};
   EXPECT_FALSE(stat->start(dir_.file("link/file"), {.interval = Stat::kMinInterval}));
@@ -178,8 +178,8 @@ TEST_P(StatTest, LooksNowAndThenBehindALinkToNowhere) {
   EXPECT_EQ(loop_->metrics().active_timers, 0u) << "inotify serves now";
 }
 
-// Between the failing look for a directory and the watch on its parent.
-TEST_P(StatTest, NoticesWhatComesIntoBeingWhileItIsLookedFor) {
+// Between the failing lookup of a directory and the watch on its parent.
+TEST_P(StatTest, FileCreatedDuringTheLookupIsReported) {
   for (const std::uint64_t nth : {2, 3}) {
     std::filesystem::remove_all(dir_.file("a"));
     Probe<Stat> stat{*loop_};
@@ -199,7 +199,7 @@ TEST_P(StatTest, NoticesWhatComesIntoBeingWhileItIsLookedFor) {
   }
 }
 
-TEST_P(StatTest, WatchesTheDirectoryOfAFileThatItMayNotRead) {
+TEST_P(StatTest, UnreadableFileIsWatchedThroughItsDirectory) {
   dir_.append("file");
   Probe<Stat> stat{*loop_};
   FaultPlan plan;
@@ -213,7 +213,7 @@ TEST_P(StatTest, WatchesTheDirectoryOfAFileThatItMayNotRead) {
   EXPECT_TRUE(called(stat, 1));
 }
 
-TEST_P(StatTest, LooksNowAndThenInADirectoryThatItMayNotRead) {
+TEST_P(StatTest, PathInAnUnreadableDirectoryIsPolled) {
   Probe<Stat> stat{*loop_};
   FaultPlan plan;
   plan.fail_nth(SystemCall::inotify_add_watch, 2, EACCES);
@@ -222,7 +222,7 @@ TEST_P(StatTest, LooksNowAndThenInADirectoryThatItMayNotRead) {
   EXPECT_EQ(loop_->metrics().active_timers, 1u);
 }
 
-TEST_P(StatTest, WatchesADirectoryToo) {
+TEST_P(StatTest, WatchesADirectory) {
   Probe<Stat> stat{*loop_};
   EXPECT_FALSE(stat->start(dir_.file("")));
   ASSERT_EQ(::mkdir(dir_.file("sub").c_str(), 0700), 0);
@@ -230,7 +230,7 @@ TEST_P(StatTest, WatchesADirectoryToo) {
   EXPECT_GT(stat->current().links + static_cast<std::uint64_t>(stat->current().size), 0u);
 }
 
-TEST_P(StatTest, ASymbolicLinkIsWatchedItself) {
+TEST_P(StatTest, SymbolicLinkIsWatchedItself) {
   dir_.append("file");
   ASSERT_EQ(::symlink("file", dir_.file("link").c_str()), 0);
   Probe<Stat> stat{*loop_};
@@ -243,7 +243,7 @@ TEST_P(StatTest, ASymbolicLinkIsWatchedItself) {
   EXPECT_TRUE(called(stat, 1));
 }
 
-TEST_P(StatTest, TwoWatchersOfOneFileAreBothCalledAndLeaveEachOtherAlone) {
+TEST_P(StatTest, TwoWatchersOfOneFileAreCalledIndependently) {
   dir_.append("file");
   Probe<Stat> a{*loop_};
   Probe<Stat> b{*loop_};
@@ -257,8 +257,8 @@ TEST_P(StatTest, TwoWatchersOfOneFileAreBothCalledAndLeaveEachOtherAlone) {
   EXPECT_EQ(a.calls, 1);
 }
 
-// The kernel has one watch for both.
-TEST_P(StatTest, TheFirstOfTwoWatchersOfOneFileLeavesTheWatchToTheOther) {
+// The kernel has a single watch for both.
+TEST_P(StatTest, StopOfOneWatcherKeepsTheSharedInotifyWatch) {
   dir_.append("file");
   Probe<Stat> first{*loop_};
   Probe<Stat> second{*loop_};
@@ -273,11 +273,12 @@ TEST_P(StatTest, TheFirstOfTwoWatchersOfOneFileLeavesTheWatchToTheOther) {
   EXPECT_TRUE(called(second, 1));
 }
 
-// More happens than the kernel keeps: what is lost may have been anything.
-TEST_P(StatTest, NoticesAChangeThatTheKernelForgotToTell) {
+// More events than the kernel queues: after an overflow, any path may have changed.
+TEST_P(StatTest, ChangeWithALostInotifyEventIsReported) {
   int room = 0;
   std::ifstream("/proc/sys/fs/inotify/max_queued_events") >> room;
-  if (room <= 0 || room > 100'000) GTEST_SKIP() << "the kernel keeps too much";
+  if (room <= 0 || room > 100'000)
+    GTEST_SKIP() << "fs.inotify.max_queued_events is above 100000: lower it with sysctl";
   std::vector<std::unique_ptr<Probe<Stat>>> stats;
   for (const char* name : {"a", "b", "quiet"}) {
     dir_.append(name);
@@ -285,14 +286,14 @@ TEST_P(StatTest, NoticesAChangeThatTheKernelForgotToTell) {
     EXPECT_FALSE(stats.back()->watcher.start(dir_.file(name), {.interval = 1h}));
   }
   for (int i = 0; i < room + 10; ++i) {
-    const char* name = i % 2 == 0 ? "a" : "b";  // Two alike in a row would be merged.
+    const char* name = i % 2 == 0 ? "a" : "b";  // Two equal ones in a row would be merged.
     ASSERT_EQ(::chmod(dir_.file(name).c_str(), 0600), 0);
   }
   dir_.append("quiet");
   EXPECT_TRUE(called(*stats.back(), 1));
 }
 
-TEST_P(StatTest, NoticesAChangeFromBeforeTheLoopWasToldOfAFork) {
+TEST_P(StatTest, ChangeBeforeAfterForkIsReported) {
   dir_.append("file");
   Probe<Stat> stat{*loop_};
   EXPECT_FALSE(stat->start(dir_.file("file"), {.interval = 1h}));
@@ -304,7 +305,7 @@ TEST_P(StatTest, NoticesAChangeFromBeforeTheLoopWasToldOfAFork) {
   EXPECT_EQ(stat.calls, 1);
 }
 
-TEST_P(StatTest, RefreshLooksWithoutCalling) {
+TEST_P(StatTest, RefreshUpdatesWithoutACallback) {
   dir_.append("file");
   Probe<Stat> stat{*loop_};
   EXPECT_FALSE(stat->start(dir_.file("file")));
@@ -315,7 +316,7 @@ TEST_P(StatTest, RefreshLooksWithoutCalling) {
   EXPECT_EQ(stat.calls, 0);
 }
 
-TEST_P(StatTest, NothingIsPolledWhileInotifyServes) {
+TEST_P(StatTest, NothingIsPolledWhileInotifyWorks) {
   dir_.append("file");
   Probe<Stat> stat{*loop_};
   EXPECT_FALSE(stat->start(dir_.file("file")));
@@ -347,7 +348,7 @@ TEST_P(StatTest, FollowsALinkOnRequest) {
   EXPECT_EQ(itself.calls, 0);
 }
 
-TEST_P(StatTest, NoticesThatALinkItFollowsLeadsElsewhere) {
+TEST_P(StatTest, RetargetedLinkIsReportedWhenFollowed) {
   dir_.append("one");
   dir_.append("two");
   dir_.append("two");
@@ -363,7 +364,7 @@ TEST_P(StatTest, NoticesThatALinkItFollowsLeadsElsewhere) {
   EXPECT_EQ(stat->current().size, 3);
 }
 
-TEST_P(StatTest, ALinkToNowhereNamesNothingUntilItLeadsSomewhere) {
+TEST_P(StatTest, DanglingLinkIsMissingUntilItsTargetExists) {
   std::filesystem::create_symlink("file", dir_.file("link"));
   Probe<Stat> stat{*loop_};
   EXPECT_FALSE(stat->start(dir_.file("link"), {.interval = 1ms, .follow_links = true}));
@@ -373,7 +374,7 @@ TEST_P(StatTest, ALinkToNowhereNamesNothingUntilItLeadsSomewhere) {
   EXPECT_EQ(stat->current().size, 1);
 }
 
-TEST_P(StatTest, AFileThatIsNoLinkIsNotPolledForFollowing) {
+TEST_P(StatTest, RegularFileIsNotPolledWhenFollowingLinks) {
   dir_.append("file");
   Probe<Stat> stat{*loop_};
   EXPECT_FALSE(stat->start(dir_.file("file"), {.follow_links = true}));
@@ -382,7 +383,7 @@ TEST_P(StatTest, AFileThatIsNoLinkIsNotPolledForFollowing) {
   EXPECT_TRUE(called(stat, 1));
 }
 
-TEST_P(StatTest, TheIntervalHasADefaultAndALeast) {
+TEST_P(StatTest, IntervalHasADefaultAndAMinimum) {
   Probe<Stat> stat{*loop_};
   EXPECT_FALSE(stat->start(dir_.file("file")));
   EXPECT_EQ(stat->interval(), Stat::kDefaultInterval);
@@ -392,7 +393,7 @@ TEST_P(StatTest, TheIntervalHasADefaultAndALeast) {
   EXPECT_EQ(stat->interval(), 1h);
 }
 
-TEST_P(StatTest, StartsAnewOnAnotherPath) {
+TEST_P(StatTest, StartOnAnotherPathRestartsTheWatcher) {
   dir_.append("one");
   dir_.append("two");
   Probe<Stat> stat{*loop_};
@@ -406,7 +407,7 @@ TEST_P(StatTest, StartsAnewOnAnotherPath) {
   EXPECT_TRUE(called(stat, 1));
 }
 
-TEST_P(StatTest, StoppedItIsQuietAndLeavesNothingBehind) {
+TEST_P(StatTest, StoppedWatcherIsSilentAndLeaksNothing) {
   dir_.append("file");
   Probe<Stat> stat{*loop_};
   Probe<Stat> last{*loop_};

@@ -1,4 +1,4 @@
-// Loop time: read once a turn, and standing still while the loop is suspended.
+// Loop time: read once a turn, and constant while the loop is suspended.
 #include "tests/conformance/harness.h"
 
 namespace spate::testing {
@@ -19,7 +19,7 @@ TEST_F(TimeTest, NowIsTheTimeOfTheTurn) {
   EXPECT_EQ(loop_.now(), start + 5s);
 }
 
-TEST_F(TimeTest, ADurationOfAnyLengthIsADeadline) {
+TEST_F(TimeTest, DurationOfAnyLengthIsAValidDeadline) {
   constexpr Nanos now = 20h;
   static_assert(deadline_after(now, 1s) == now + 1s);
   static_assert(deadline_after(now, 0s) == now);
@@ -30,7 +30,7 @@ TEST_F(TimeTest, ADurationOfAnyLengthIsADeadline) {
   static_assert(deadline_after(kForever, Nanos::max()) < Nanos::max());
 }
 
-TEST_F(TimeTest, ATimerOfForeverIsCalledWhenThatHasPassed) {
+TEST_F(TimeTest, InfiniteTimerFiresAfterTheLongestTime) {
   Probe<Timer> timer{loop_};
   EXPECT_TRUE(timer->start(Nanos::max()));
   scripted_.clock.advance(kForever - 1ns);
@@ -41,7 +41,7 @@ TEST_F(TimeTest, ATimerOfForeverIsCalledWhenThatHasPassed) {
   EXPECT_EQ(timer.calls, 1);
 }
 
-TEST_F(TimeTest, AClockOfTheCallersServesWithAnyBackend) {
+TEST_F(TimeTest, CallerClockWorksWithAnyBackend) {
   for (const std::string_view backend : backends_here()) {
     ScriptedClock clock;
     const Result<std::unique_ptr<Loop>> created =
@@ -58,7 +58,7 @@ TEST_F(TimeTest, AClockOfTheCallersServesWithAnyBackend) {
   }
 }
 
-TEST_F(TimeTest, NowStandsStillDuringTheCallbacks) {
+TEST_F(TimeTest, NowIsConstantDuringTheCallbacks) {
   Probe<Timer> timer{loop_};
   Probe<Timer> next{loop_};
   Nanos seen{0};
@@ -86,7 +86,7 @@ TEST_F(TimeTest, WallNowIsTheWallClock) {
   EXPECT_EQ(loop_.wall_now(), scripted_.clock.wall());
 }
 
-TEST_F(TimeTest, AfterSuspendAndResumeTimersGoOnWhereTheyWere) {
+TEST_F(TimeTest, TimersContinueAfterSuspendAndResume) {
   Probe<Timer> once{loop_};
   Probe<Timer> repeating{loop_};
   EXPECT_TRUE(once->start(10s));
@@ -106,7 +106,7 @@ TEST_F(TimeTest, AfterSuspendAndResumeTimersGoOnWhereTheyWere) {
   EXPECT_EQ(repeating.calls, 1);
 }
 
-TEST_F(TimeTest, WhileSuspendedTimeStandsStill) {
+TEST_F(TimeTest, LoopTimeIsFrozenWhileSuspended) {
   const Nanos before = loop_.now();
   loop_.suspend();
   scripted_.clock.advance(1h);
@@ -122,7 +122,7 @@ TEST_F(TimeTest, WhileSuspendedTimeStandsStill) {
   EXPECT_EQ(timer->remaining(), 10s);
 }
 
-TEST_F(TimeTest, WhileSuspendedTheLoopWaitsForNoTimer) {
+TEST_F(TimeTest, SuspendedLoopWaitsForNoTimer) {
   Probe<Timer> timer{loop_};
   EXPECT_TRUE(timer->start(1ns));
   loop_.suspend();
@@ -131,7 +131,7 @@ TEST_F(TimeTest, WhileSuspendedTheLoopWaitsForNoTimer) {
   EXPECT_EQ(loop_.prepare_to_wait(), 1ns);
 }
 
-TEST_F(TimeTest, WhileSuspendedTimersThatAreDueAreStillCalled) {
+TEST_F(TimeTest, DueTimersAreStillCalledWhileSuspended) {
   Probe<Timer> timer{loop_};
   EXPECT_TRUE(timer->start(0ns));
   loop_.suspend();
@@ -140,7 +140,7 @@ TEST_F(TimeTest, WhileSuspendedTimersThatAreDueAreStillCalled) {
   EXPECT_EQ(timer.calls, 1);
 }
 
-TEST_F(TimeTest, WhileSuspendedTheLoopStillHeedsTheWallClock) {
+TEST_F(TimeTest, SuspendedLoopStillFollowsTheWallClock) {
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->start_at(scripted_.clock.wall() + 1s));
   turn(loop_);
@@ -170,7 +170,7 @@ TEST_F(TimeTest, LoopTimeNeverGoesBackwards) {
   }
 }
 
-TEST_F(TimeTest, SuspendedTwiceItIsResumedByOneResume) {
+TEST_F(TimeTest, SingleResumeEndsRepeatedSuspends) {
   const Nanos before = loop_.now();
   loop_.suspend();
   scripted_.clock.advance(1h);
@@ -183,7 +183,7 @@ TEST_F(TimeTest, SuspendedTwiceItIsResumedByOneResume) {
   EXPECT_EQ(loop_.now(), before + 1s) << "a resume without a suspend changed the time";
 }
 
-TEST_F(TimeTest, SuspendedInACallbackTheRestOfTheTurnIsNotLost) {
+TEST_F(TimeTest, SuspendInACallbackLosesNoEventOfTheTurn) {
   Probe<Timer> sleeper{loop_};
   Probe<Timer> timer{loop_};
   sleeper.then = [&] {

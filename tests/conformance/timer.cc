@@ -1,4 +1,4 @@
-// Timer, on a clock that does what the test says; at the end, on the real clock, each backend.
+// Timer, on a clock that the test controls; at the end, on the real clock, each backend.
 #include <algorithm>
 #include <random>
 
@@ -9,7 +9,7 @@ namespace {
 
 class TimerTest : public ::testing::Test {
  protected:
-  // Lets time pass and takes a turn.
+  // Lets time pass and runs a turn.
   void pass(Nanos span) {
     scripted_.clock.advance(span);
     turn(loop_);
@@ -42,7 +42,7 @@ TEST_F(TimerTest, WaitsExactlyUntilTheDeadline) {
   EXPECT_EQ(now() - start, 12'345'678ns);
 }
 
-TEST_F(TimerTest, AOneShotIsInactiveInItsCallback) {
+TEST_F(TimerTest, NonRepeatingTimerIsInactiveInItsCallback) {
   Probe<Timer> timer{loop_};
   timer.then = [&] {
     EXPECT_FALSE(timer->is_active());
@@ -55,7 +55,7 @@ TEST_F(TimerTest, AOneShotIsInactiveInItsCallback) {
   EXPECT_EQ(timer.calls, 1);
 }
 
-TEST_F(TimerTest, ARepeatingOneIsActiveInItsCallback) {
+TEST_F(TimerTest, RepeatingTimerIsActiveInItsCallback) {
   Probe<Timer> timer{loop_};
   timer.then = [&] {
     EXPECT_TRUE(timer->is_active());
@@ -67,7 +67,7 @@ TEST_F(TimerTest, ARepeatingOneIsActiveInItsCallback) {
   EXPECT_EQ(timer.calls, 1);
 }
 
-TEST_F(TimerTest, ARepeatingOneKeepsItsPhase) {
+TEST_F(TimerTest, RepeatingTimerKeepsItsPhase) {
   Probe<Timer> timer{loop_};
   const Nanos start = now();
   EXPECT_TRUE(timer->start(10ms, 10ms));
@@ -78,7 +78,7 @@ TEST_F(TimerTest, ARepeatingOneKeepsItsPhase) {
   EXPECT_EQ((timer->deadline() - start) % 10ms, 0ns);
 }
 
-TEST_F(TimerTest, AfterAStallItSkipsWhatItMissed) {
+TEST_F(TimerTest, StallSkipsMissedExpiries) {
   Probe<Timer> timer{loop_};
   const Nanos start = now();
   EXPECT_TRUE(timer->start(10ms, 10ms));
@@ -91,7 +91,7 @@ TEST_F(TimerTest, AfterAStallItSkipsWhatItMissed) {
   EXPECT_EQ(timer.calls, 2);
 }
 
-TEST_F(TimerTest, ExactlyOnTheNextDeadlineItIsNotCalledTwice) {
+TEST_F(TimerTest, TimerIsNotCalledTwiceExactlyAtTheNextDeadline) {
   Probe<Timer> timer{loop_};
   EXPECT_TRUE(timer->start(10ms, 10ms));
   pass(20ms);
@@ -102,7 +102,7 @@ TEST_F(TimerTest, ExactlyOnTheNextDeadlineItIsNotCalledTwice) {
   EXPECT_EQ(timer.calls, 2);
 }
 
-TEST_F(TimerTest, TheRepeatMayBeChangedWhileItRuns) {
+TEST_F(TimerTest, RepeatMayBeChangedWhileActive) {
   Probe<Timer> timer{loop_};
   EXPECT_TRUE(timer->start(10ms, 10ms));
   timer->set_repeat(3ms);
@@ -133,7 +133,7 @@ TEST_F(TimerTest, ZeroAndNegativeDelaysExpireInTheNextTurn) {
   EXPECT_EQ(least.calls, 1);
 }
 
-TEST_F(TimerTest, AZeroTimerThatRestartsItselfIsCalledOnceATurn) {
+TEST_F(TimerTest, SelfRestartingZeroTimerIsCalledOnceATurn) {
   Probe<Timer> timer{loop_};
   timer.then = [&] { EXPECT_TRUE(timer->start(0ns)); };
   EXPECT_TRUE(timer->start(0ns));
@@ -162,7 +162,7 @@ TEST_F(TimerTest, HugeDelaysNeitherOverflowNorFire) {
   }
 }
 
-TEST_F(TimerTest, AHugeRepeatNeitherOverflowsNorFires) {
+TEST_F(TimerTest, HugeRepeatNeitherOverflowsNorFires) {
   for (const Nanos repeat : {kForever, Nanos::max()}) {
     Probe<Timer> timer{loop_};
     EXPECT_TRUE(timer->start(1ms, repeat));
@@ -176,7 +176,7 @@ TEST_F(TimerTest, AHugeRepeatNeitherOverflowsNorFires) {
   }
 }
 
-TEST_F(TimerTest, DueTogetherTheyAreCalledByDeadline) {
+TEST_F(TimerTest, SimultaneouslyDueTimersAreCalledByDeadline) {
   const int order[] = {7, 3, 9, 1, 8, 2, 6, 4, 5, 0};
   std::vector<std::unique_ptr<Probe<Timer>>> timers;
   for (const int i : order) {
@@ -202,7 +202,7 @@ TEST_F(TimerTest, EqualDeadlinesAreCalledInTheOrderOfStarting) {
   EXPECT_EQ(log_, expected);
 }
 
-TEST_F(TimerTest, RestartingKeepsThePlaceAmongEqualDeadlinesAndStartingLosesIt) {
+TEST_F(TimerTest, RestartKeepsTheOrderOfEqualDeadlinesButStartDoesNot) {
   Probe<Timer> a{loop_};
   Probe<Timer> b{loop_};
   Probe<Timer> c{loop_};
@@ -221,7 +221,7 @@ TEST_F(TimerTest, RestartingKeepsThePlaceAmongEqualDeadlinesAndStartingLosesIt) 
   }
 }
 
-TEST_F(TimerTest, ALaterDeadlineHoldsAfterARestart) {
+TEST_F(TimerTest, RestartAppliesALaterDeadline) {
   Probe<Timer> timer{loop_};
   EXPECT_TRUE(timer->start(10ms));
   for (int i = 0; i < 50; ++i) {
@@ -234,7 +234,7 @@ TEST_F(TimerTest, ALaterDeadlineHoldsAfterARestart) {
   EXPECT_EQ(timer.calls, 1);
 }
 
-TEST_F(TimerTest, AnEarlierDeadlineHoldsAfterARestart) {
+TEST_F(TimerTest, RestartAppliesAnEarlierDeadline) {
   Probe<Timer> timer{loop_};
   EXPECT_TRUE(timer->start(1h));
   EXPECT_TRUE(timer->restart(2ms));
@@ -256,7 +256,7 @@ TEST_F(TimerTest, RestartKeepsTheRepeatAndStartReplacesIt) {
   EXPECT_EQ(loop_.active_count(), 1);
 }
 
-TEST_F(TimerTest, RestartStartsAnInactiveOne) {
+TEST_F(TimerTest, RestartStartsAnInactiveTimer) {
   Probe<Timer> timer{loop_};
   EXPECT_TRUE(timer->restart(2ms));
   EXPECT_TRUE(timer->is_active());
@@ -265,7 +265,7 @@ TEST_F(TimerTest, RestartStartsAnInactiveOne) {
   EXPECT_EQ(timer.calls, 1);
 }
 
-TEST_F(TimerTest, RestartForgetsAQueuedExpiry) {
+TEST_F(TimerTest, RestartDiscardsAQueuedExpiry) {
   Probe<Timer> first{loop_};
   Probe<Timer> second{loop_};
   first.then = [&] {
@@ -281,7 +281,7 @@ TEST_F(TimerTest, RestartForgetsAQueuedExpiry) {
   EXPECT_EQ(second.calls, 1);
 }
 
-TEST_F(TimerTest, StartForgetsAQueuedExpiry) {
+TEST_F(TimerTest, StartDiscardsAQueuedExpiry) {
   Probe<Timer> first{loop_};
   Probe<Timer> once{loop_};
   Probe<Timer> repeating{loop_};
@@ -299,7 +299,7 @@ TEST_F(TimerTest, StartForgetsAQueuedExpiry) {
   EXPECT_EQ(repeating.calls, 1);
 }
 
-TEST_F(TimerTest, StopForgetsAQueuedExpiry) {
+TEST_F(TimerTest, StopDiscardsAQueuedExpiry) {
   Probe<Timer> first{loop_};
   Probe<Timer> second{loop_};
   first.then = [&] { second->stop(); };
@@ -310,7 +310,7 @@ TEST_F(TimerTest, StopForgetsAQueuedExpiry) {
   EXPECT_EQ(second.calls, 0);
 }
 
-TEST_F(TimerTest, AgainRestartsARepeatingOneAndStopsAnother) {
+TEST_F(TimerTest, AgainRestartsRepeatingTimerAndStopsOneShot) {
   Probe<Timer> timer{loop_};
   timer->set_repeat(10ms);
   EXPECT_TRUE(timer->again());
@@ -328,7 +328,7 @@ TEST_F(TimerTest, AgainRestartsARepeatingOneAndStopsAnother) {
   EXPECT_FALSE(timer->is_active());
 }
 
-TEST_F(TimerTest, AgainInTheCallbackMovesThePhase) {
+TEST_F(TimerTest, AgainInCallbackMovesPhase) {
   Probe<Timer> timer{loop_};
   timer.then = [&] { EXPECT_TRUE(timer->again()); };
   EXPECT_TRUE(timer->start(10ms, 10ms));
@@ -350,11 +350,11 @@ TEST_F(TimerTest, RemainingCountsDownToZero) {
   EXPECT_EQ(timer->remaining(), 0ns);
 }
 
-TEST_F(TimerTest, StartedInACallbackItCountsFromTheTurn) {
+TEST_F(TimerTest, DelayCountsFromTurnWhenStartedInCallback) {
   Probe<Timer> first{loop_};
   Probe<Timer> second{loop_};
   first.then = [&] {
-    scripted_.clock.advance(30ms);  // The callback takes its time.
+    scripted_.clock.advance(30ms);  // The callback takes long.
     EXPECT_TRUE(second->start(50ms));
     EXPECT_EQ(second->remaining(), 50ms);
   };
@@ -365,7 +365,7 @@ TEST_F(TimerTest, StartedInACallbackItCountsFromTheTurn) {
   EXPECT_EQ(now() - start, 60ms);
 }
 
-TEST_F(TimerTest, AZeroTimerStartedInACallbackIsCalledInTheNextTurn) {
+TEST_F(TimerTest, ZeroTimerStartedInCallbackIsCalledInNextTurn) {
   Probe<Timer> first{loop_};
   Probe<Timer> second{loop_};
   first.then = [&] { EXPECT_TRUE(second->start(0ns)); };
@@ -376,7 +376,7 @@ TEST_F(TimerTest, AZeroTimerStartedInACallbackIsCalledInTheNextTurn) {
   EXPECT_EQ(second.calls, 1);
 }
 
-// Against a model: every timer at its deadline, none early, in the documented order.
+// Against a model: every timer expires at its deadline, none early, in the documented order.
 TEST_F(TimerTest, RandomOperationsAgreeWithASortedList) {
   constexpr int kTimers = 64;
   std::mt19937 random(20240917);
@@ -445,7 +445,7 @@ TEST_P(RealTimerTest, IsNeverEarly) {
   }
 }
 
-TEST_F(TimerTest, WhatWasPostponedOrStoppedEndsNoWait) {
+TEST_F(TimerTest, PostponedAndStoppedTimersEndNoWait) {
   Probe<Timer> stopped{loop_};
   Probe<Timer> postponed{loop_};
   Probe<Timer> last{loop_};
@@ -464,8 +464,8 @@ TEST_F(TimerTest, WhatWasPostponedOrStoppedEndsNoWait) {
   EXPECT_EQ(stopped.calls, 0);
 }
 
-// Where it stands in the queue has nothing to do with its place among equal deadlines.
-TEST_F(TimerTest, AStoppedTimerComesBackBehindItsEquals) {
+// Its place in the queue is independent of its place among equal deadlines.
+TEST_F(TimerTest, StoppedTimerRestartsAfterEqualDeadlines) {
   std::vector<int> order;
   Timer first{loop_, [&order] { order.push_back(1); }};
   Timer second{loop_, [&order] { order.push_back(2); }};
@@ -482,7 +482,7 @@ TEST_F(TimerTest, AStoppedTimerComesBackBehindItsEquals) {
   }
 }
 
-TEST_F(TimerTest, AWaitGoesOnUntilSomethingIsDueHoweverFarAwayThatIs) {
+TEST_F(TimerTest, WaitLastsUntilTheNextDeadlineAtAnyDistance) {
   for (const Nanos delay : {Nanos{2ms}, Nanos{70ms}, Nanos{5s}, Nanos{24h}, Nanos{24h * 365}}) {
     std::vector<std::unique_ptr<Probe<Timer>>> later;
     for (int i = 0; i < 100; ++i) {
@@ -498,17 +498,20 @@ TEST_F(TimerTest, AWaitGoesOnUntilSomethingIsDueHoweverFarAwayThatIs) {
   }
 }
 
-TEST_P(RealTimerTest, TheLoopSleepsUntilTheDeadline) {
+TEST_P(RealTimerTest, LoopSleepsUntilTheDeadline) {
   Probe<Timer> timer{*loop_};
-  ASSERT_TRUE(timer->start(20ms));
-  const std::uint64_t before = loop_->iteration();
   loop_->measure_waits(true);
-  EXPECT_TRUE(runs_out(*loop_));
-  EXPECT_LE(loop_->iteration() - before, 6u);
-  EXPECT_GT(loop_->metrics().blocked, 0ns);
+  // If the process is not scheduled during the whole delay, the loop has no reason to sleep.
+  for (auto delay = 20ms; loop_->metrics().blocked == 0ns; delay *= 2) {
+    ASSERT_LT(delay, 2s);
+    ASSERT_TRUE(timer->start(delay));
+    const std::uint64_t before = loop_->iteration();
+    EXPECT_TRUE(runs_out(*loop_));
+    EXPECT_LE(loop_->iteration() - before, 6u);
+  }
 }
 
-TEST_P(RealTimerTest, ATimerAnHourAwayDoesNotKeepAReadyDescriptorWaiting) {
+TEST_P(RealTimerTest, DistantTimerDoesNotDelayAReadyDescriptor) {
   Pipe pipe;
   Probe<Timer> timer{*loop_};
   Probe<Io> io{*loop_, pipe.in(), Events::read};

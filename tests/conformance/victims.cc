@@ -114,7 +114,7 @@ const char* name_of(Kind kind) {
 Surroundings::~Surroundings() {
   for (const int pid : children) {
     ::kill(pid, SIGKILL);
-    ::waitpid(pid, nullptr, 0);  // Unless a watcher has: then there is no such child.
+    ::waitpid(pid, nullptr, 0);  // If a watcher has reaped it, there is no such child.
   }
 }
 

@@ -1,4 +1,4 @@
-// Watchers of any kind behind one face, for tests that destroy them in every way there is.
+// Watchers of any kind behind one interface, for tests that destroy them in every possible way.
 #pragma once
 
 #include <memory>
@@ -29,7 +29,7 @@ inline constexpr Kind kKinds[] = {Kind::io,      Kind::timer,        Kind::perio
                                   Kind::async};
 const char* name_of(Kind kind);
 
-// What the watchers watch; outlives them.
+// The objects that the watchers watch; outlives them.
 struct Surroundings {
   Surroundings() = default;
   Surroundings(const Surroundings&) = delete;
@@ -46,7 +46,7 @@ class Victim {
   virtual ~Victim() = default;
   virtual void start() = 0;
   virtual void stop() = 0;
-  // Makes happen what the watcher waits for; for those that nothing outside can cause, feeds it.
+  // Causes the event that the watcher waits for. If nothing outside can cause it, feeds it.
   virtual void cause() = 0;
   virtual bool feed() = 0;
   virtual void clear_pending() = 0;

@@ -1,6 +1,6 @@
-// Reads and channel operations that are given up at every point of many messages: no byte and no
-// value is lost, or comes twice. SPATE_SEEDS has more than these done; each seed gives up some ten
-// thousand.
+// Reads and channel operations that are cancelled at every point of many messages: no byte and no
+// value is lost, or arrives twice. Each seed cancels some ten thousand; SPATE_SEEDS sets the number
+// of seeds.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -24,11 +24,11 @@ namespace {
 using namespace std::chrono_literals;
 using coro::Task;
 
-constexpr int kGivenUp = 10'000;  // Of each seed.
+constexpr int kGivenUp = 10'000;  // Cancelled operations for each seed.
 
 struct CancelSafety : ::testing::Test {
   Loop& loop() { return *scripted.loop; }
-  // Time goes on when nobody can.
+  // Lets time pass, so that every sleeping task is resumed.
   void turn() {
     EXPECT_FALSE(loop().run(Run::no_wait));
     scripted.clock.advance(Nanos{random.span(2000)});
@@ -61,7 +61,7 @@ Task<std::size_t> read_a_message(coro::Stream* stream, Text* text, std::size_t k
   co_return bytes->size();
 }
 
-// By one after the other, some of whom are given up.
+// Reads one message after another, and cancels some of the reads.
 Task<void> read_on(CancelSafety* test, coro::Stream* stream, Text* text) {
   for (;;) {
     const std::size_t kind = test->random.below(3);
@@ -78,7 +78,7 @@ Task<void> read_on(CancelSafety* test, coro::Stream* stream, Text* text) {
   }
 }
 
-TEST_F(CancelSafety, NoByteIsLostOrComesTwice) {
+TEST_F(CancelSafety, CancelledReadsNeitherLoseNorRepeatBytes) {
   for (const std::uint64_t seed : seeds(4)) {
     SCOPED_TRACE(seed);
     random = Random(seed);
@@ -133,7 +133,7 @@ Task<void> receive_on(CancelSafety* test, Values* channel, int* next) {
   }
 }
 
-TEST_F(CancelSafety, NoValueIsLostOrComesTwice) {
+TEST_F(CancelSafety, CancelledReceivesNeitherLoseNorRepeatValues) {
   for (const std::uint64_t seed : seeds(4)) {
     SCOPED_TRACE(seed);
     random = Random(seed);
@@ -144,7 +144,7 @@ TEST_F(CancelSafety, NoValueIsLostOrComesTwice) {
     coro::Scope scope(loop());
     scope.spawn(send_on(this, &channel, &sent));
     while (given_up < kGivenUp && !HasFailure()) {
-      // At times there is nobody on the other side.
+      // At times the channel has no receiver.
       coro::Scope receiver(loop());
       for (std::size_t turns = random.below(40); turns > 0; --turns) turn();
       receiver.spawn(receive_on(this, &channel, &received));

@@ -1,5 +1,4 @@
-// What coroutines cost, where it is the same on each machine: sizes, and that nothing is allocated
-// by what waits.
+// Costs of coroutines that are equal on each machine: sizes, and waits that must not allocate.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,7 +30,7 @@ namespace {
 using namespace std::chrono_literals;
 using coro::Task;
 
-// Part of each frame, or of each connection: larger is a decision.
+// A part of each frame, or of each connection: enlarging it needs a decision.
 static_assert(sizeof(coro::TaskPromise<void>) <= 48);
 static_assert(sizeof(coro::Stream) <= 40);
 static_assert(sizeof(coro::Stream::Read) <= 16);
@@ -48,7 +47,7 @@ static_assert(sizeof(Task<void>::Awaiter) == sizeof(void*));
 
 constexpr int kOften = 5000;
 
-// Counts what is allocated the second time: what is needed once is there by then.
+// Counts the allocations of a second run, after the first has made those needed once.
 class CoroCosts : public ::testing::Test {
  protected:
   CoroCosts() { begin_with_nothing_kept(); }
@@ -92,8 +91,8 @@ TEST_F(CoroCosts, SpawningAndJoiningAllocatesNothing) {
   EXPECT_EQ(allocations_of(loop(), many), 0u);
 }
 
-// Time that the test owns: the loop itself has room made for what is due in another of its ticks.
-TEST_F(CoroCosts, TimeAllocatesNothing) {
+// On the test's clock: otherwise the loop allocates for timers due in another of its ticks.
+TEST_F(CoroCosts, TimersAllocateNothing) {
   ScriptedLoop scripted;
   scripted.backend->waits.reserve(10 * kOften);
   const auto many = []() -> Task<void> {
@@ -105,7 +104,7 @@ TEST_F(CoroCosts, TimeAllocatesNothing) {
   EXPECT_EQ(allocations_of(*scripted.loop, many), 0u);
 }
 
-TEST_F(CoroCosts, AllAndAnyAllocateNothing) {
+TEST_F(CoroCosts, NoAllocationIsMadeByWhenAllAndWhenAny) {
   const auto many = []() -> Task<void> {
     for (int i = 0; i < kOften; ++i) {
       co_await coro::when_all(waits_once(), waits_once());
@@ -132,7 +131,7 @@ TEST_F(CoroCosts, PassingThroughAChannelAllocatesNothing) {
   EXPECT_EQ(allocations_of(loop(), many), 0u);
 }
 
-TEST_F(CoroCosts, MailAllocatesNothing) {
+TEST_F(CoroCosts, MailboxAllocatesNothing) {
   coro::Mailbox<int> mailbox(loop(), 2);
   const auto many = [&mailbox] {
     return [](coro::Mailbox<int>* its) -> Task<void> {
@@ -141,7 +140,7 @@ TEST_F(CoroCosts, MailAllocatesNothing) {
         EXPECT_TRUE(its->post(2));
         co_await its->receive();
         co_await its->receive();
-        co_await coro::next_turn();  // The loop has room made for all that is woken in one.
+        co_await coro::next_turn();  // The first turn allocates room for all that is woken in one.
       }
     }(&mailbox);
   };
@@ -152,7 +151,7 @@ TEST_F(CoroCosts, WaitingForAMutexAllocatesNothing) {
   coro::Mutex mutex;
   const auto lock_often = [](coro::Mutex* its) -> Task<void> {
     for (int i = 0; i < kOften; ++i) {
-      const coro::Mutex::Held held(co_await its->lock());
+      const coro::Mutex::Lock lock(co_await its->lock());
       co_await coro::next_turn();
     }
   };
@@ -172,7 +171,7 @@ coro::Generator<int> values() {
     co_yield i;
   }
 }
-TEST_F(CoroCosts, AGeneratorIsOneFrame) {
+TEST_F(CoroCosts, GeneratorAllocatesOneFrame) {
   const auto many = []() -> Task<void> {
     coro::Generator<int> its_values = values();
     for (int i = 0; i < kOften; ++i) co_await its_values.next();
@@ -198,7 +197,7 @@ Task<void> ask(coro::Stream* stream) {
   }
 }
 
-// Through a socket: a pair in memory has bytes that nobody has read yet in its own buffers.
+// Through a socket: a pair in memory keeps unread bytes in its own buffers.
 TEST_F(CoroCosts, MessagesAllocateNothing) {
   auto pair = must(spate::Stream::socket_pair(loop()));
   coro::Stream left(std::move(pair.first));
@@ -211,13 +210,13 @@ TEST_F(CoroCosts, MessagesAllocateNothing) {
   EXPECT_EQ(allocations_of(loop(), many), 0u);
 }
 
-// ---- what must allocate: how many times for each
+// ---- operations that must allocate, and how often each does
 
 constexpr int kSome = 200;
 
 Task<void> accept_some(coro::Listener* door) {
   for (int i = 0; i < kSome; ++i) {
-    const Result<coro::Newcomer> newcomer = co_await door->accept();
+    const Result<coro::Accepted> newcomer = co_await door->accept();
     EXPECT_TRUE(newcomer);
   }
 }
@@ -228,7 +227,7 @@ Task<void> connect_some(Address address) {
   }
 }
 
-TEST_F(CoroCosts, AConnectionIsSixForBothEnds) {
+TEST_F(CoroCosts, ConnectionAllocatesSixTimesForBothEnds) {
   coro::Listener door(must(coro::Listener::create(loop(), Address::loopback_ipv4(0))));
   const auto many = [&door] {
     return [](coro::Listener* its) -> Task<void> {
@@ -245,7 +244,7 @@ Task<void> resolve_some() {
     EXPECT_TRUE(addresses);
   }
 }
-TEST_F(CoroCosts, AnAddressAsTextIsResolvedWithThree) {
+TEST_F(CoroCosts, ResolvingANumericAddressAllocatesThreeTimes) {
   EXPECT_LE(allocations_of(loop(), resolve_some), 3u * kSome);
 }
 
@@ -255,7 +254,7 @@ Task<void> offload_some(ThreadPool* pool) {
     EXPECT_TRUE(value);
   }
 }
-TEST_F(CoroCosts, WorkForAThreadIsThree) {
+TEST_F(CoroCosts, OffloadedWorkAllocatesThreeTimes) {
   ThreadPool pool;
   constexpr std::uint64_t kOfTheThreads = 10;  // When they start.
   EXPECT_LE(allocations_of(loop(), [&pool] { return offload_some(&pool); }),
@@ -283,7 +282,9 @@ Task<void> outlive_some() {
     EXPECT_TRUE(status);
   }
 }
-TEST_F(CoroCosts, ChildrenAllocateNothing) { EXPECT_EQ(allocations_of(loop(), outlive_some), 0u); }
+TEST_F(CoroCosts, ChildTasksAllocateNothing) {
+  EXPECT_EQ(allocations_of(loop(), outlive_some), 0u);
+}
 
 Task<void> call_some(Loop* other) {
   for (int i = 0; i < kSome; ++i) {
@@ -291,7 +292,7 @@ Task<void> call_some(Loop* other) {
     EXPECT_TRUE(value);
   }
 }
-TEST_F(CoroCosts, ACallOnALoopIsOne) {
+TEST_F(CoroCosts, CallOnALoopAllocatesOnce) {
   EXPECT_LE(allocations_of(loop(), [this] { return call_some(&loop()); }), 1u * kSome);
 }
 

@@ -1,4 +1,4 @@
-// How often this program has called operator new, on all threads. 0 with the address sanitizer,
+// Counts the calls of operator new in this program, on all threads. 0 with the address sanitizer,
 // which has its own.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Crowd: the scopes of a random program, of which anybody may cancel, stop or replace any, that of
-// his own included, or run their loop.
+// Crowd: the scopes of a random program. Any task may cancel, stop or replace any of them, its own
+// included, or run their loop.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ class Crowd {
     }
     return true;
   }
-  // Of tasks, where somebody was told.
+  // Tasks whose failure was reported to on_error().
   int failed() const { return failed_; }
 
   void disturb_any() {
@@ -41,7 +41,7 @@ class Crowd {
         return replace_any();
     }
   }
-  // By one who is called by it.
+  // Called by a task that the loop has resumed.
   void run_loop_inside() {
     if (nested_ == 2) return;
     ++nested_;

@@ -1,5 +1,5 @@
-// Packets that are received and sent by coroutines, on UDP and on pairs of unix sockets: what was
-// sent is received once and in order, whoever gives up in between.
+// Packets that coroutines receive and send, on UDP and on pairs of unix sockets: each is received
+// once and in order, whichever operations are cancelled in between.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -83,7 +83,7 @@ Task<Result<void>> hear(coro::Datagram* socket, std::size_t count, Heard* heard)
   co_return Result<void>();
 }
 
-TEST_F(CoroDatagram, AnEchoAnswersEachSender) {
+TEST_F(CoroDatagram, EchoRepliesToEachSender) {
   coro::Datagram server(bound());
   coro::Scope scope(*loop_);
   scope.spawn(echo(&server));
@@ -100,7 +100,7 @@ TEST_F(CoroDatagram, AnEchoAnswersEachSender) {
   scope.cancel();
 }
 
-TEST_F(CoroDatagram, PacketsThatCameTogetherAreReceivedOneByOne) {
+TEST_F(CoroDatagram, PacketsOfOneBatchAreReceivedOneByOne) {
   say(0, 5);
   coro::Datagram socket(std::move(right_));
   Heard heard;
@@ -108,7 +108,7 @@ TEST_F(CoroDatagram, PacketsThatCameTogetherAreReceivedOneByOne) {
   EXPECT_EQ(heard, numbers(5));
 }
 
-TEST_F(CoroDatagram, OrAllAtOnce) {
+TEST_F(CoroDatagram, ReceiveSomeReturnsAllQueuedPackets) {
   say(0, 5);
   const auto hear_all = [](spate::Datagram from, Heard* heard) -> Task<std::size_t> {
     coro::Datagram socket(std::move(from));
@@ -121,7 +121,7 @@ TEST_F(CoroDatagram, OrAllAtOnce) {
   EXPECT_EQ(heard, numbers(5));
 }
 
-TEST_F(CoroDatagram, WhatIsLeftOfABatchWaitsForWhoDoesSomethingElse) {
+TEST_F(CoroDatagram, RestOfABatchIsKeptWhileTheReceiverIsBusy) {
   const auto hear_slowly = [](coro::Datagram* socket, int count,
                               Heard* heard) -> Task<Result<void>> {
     for (int i = 0; i < count; ++i) {
@@ -142,7 +142,7 @@ TEST_F(CoroDatagram, WhatIsLeftOfABatchWaitsForWhoDoesSomethingElse) {
   EXPECT_EQ(heard, numbers(10));
 }
 
-TEST_F(CoroDatagram, WhatWasKeptIsReceivedAllAtOnceToo) {
+TEST_F(CoroDatagram, ReceiveSomeReturnsAllKeptPackets) {
   const auto one_and_all = [](coro::Datagram* socket, Heard* heard) -> Task<void> {
     {
       const Result<Packet> first = co_await socket->receive();
@@ -162,7 +162,7 @@ TEST_F(CoroDatagram, WhatWasKeptIsReceivedAllAtOnceToo) {
   EXPECT_EQ(heard, numbers(6));
 }
 
-TEST_F(CoroDatagram, NobodyReceivesAndTheLoopIsNotKeptAlive) {
+TEST_F(CoroDatagram, SocketWithoutAReceiverDoesNotKeepTheLoopAlive) {
   coro::Datagram socket(std::move(right_));
   say(0, 1);
   EXPECT_FALSE(loop_->run());
@@ -171,7 +171,7 @@ TEST_F(CoroDatagram, NobodyReceivesAndTheLoopIsNotKeptAlive) {
   EXPECT_FALSE(loop_->run());
 }
 
-TEST_F(CoroDatagram, AReceiveThatIsGivenUpHasTakenNothing) {
+TEST_F(CoroDatagram, CancelledReceiveConsumesNothing) {
   coro::Datagram socket(std::move(right_));
   Heard heard;
   coro::Scope scope(*loop_);
@@ -186,7 +186,7 @@ TEST_F(CoroDatagram, AReceiveThatIsGivenUpHasTakenNothing) {
   EXPECT_EQ(heard, numbers(20));
 }
 
-TEST_F(CoroDatagram, WhoRunsTheLoopHimselfIsGivenItLater) {
+TEST_F(CoroDatagram, PacketsReservedForACancelledReceiverAreKept) {
   coro::Datagram socket(std::move(right_));
   Heard heard;
   cancel_when_promised(*loop_, hear(&socket, 4, &heard), [&] { say(0, 4); });
@@ -195,7 +195,7 @@ TEST_F(CoroDatagram, WhoRunsTheLoopHimselfIsGivenItLater) {
   EXPECT_EQ(heard, numbers(4));
 }
 
-TEST_F(CoroDatagram, WhoeverReceivesMayRunTheLoopAndOthersReceiveInOrder) {
+TEST_F(CoroDatagram, ReceiverMayRunTheLoopAndOthersReceiveInOrder) {
   struct Both {
     coro::Datagram* socket;
     Heard heard;
@@ -230,7 +230,7 @@ TEST_F(CoroDatagram, WhoeverReceivesMayRunTheLoopAndOthersReceiveInOrder) {
   EXPECT_TRUE(second.empty());
 }
 
-TEST_F(CoroDatagram, WhoeverReceivesMayDestroyTheSocket) {
+TEST_F(CoroDatagram, ReceiverMayDestroyTheSocket) {
   const auto hear_one = [](spate::Datagram from, Heard* heard) -> Task<void> {
     coro::Datagram socket(std::move(from));
     const Result<Packet> packet = co_await socket.receive();
@@ -254,7 +254,7 @@ Task<Result<void>> say_number(coro::Datagram* socket, int number) {
   co_return Result<void>();
 }
 
-TEST_F(CoroDatagram, WhoeverSendsWaitsForRoomAndKeepsHisTurn) {
+TEST_F(CoroDatagram, SenderWaitsForRoomAndKeepsItsPosition) {
   coro::Datagram from(std::move(left_));
   coro::Datagram to(std::move(right_));
   coro::Scope senders(*loop_);
@@ -268,7 +268,7 @@ TEST_F(CoroDatagram, WhoeverSendsWaitsForRoomAndKeepsHisTurn) {
   EXPECT_TRUE(senders.empty());
 }
 
-TEST_F(CoroDatagram, SeveralPacketsAreSentByOne) {
+TEST_F(CoroDatagram, SeveralPacketsAreSentInOneCall) {
   const auto say_all = [](coro::Datagram* socket, int count) -> Task<Result<void>> {
     Heard texts = numbers(count);
     std::vector<Outgoing> packets;
@@ -288,7 +288,45 @@ TEST_F(CoroDatagram, SeveralPacketsAreSentByOne) {
   EXPECT_TRUE(senders.empty());
 }
 
-TEST_F(CoroDatagram, ASendThatIsGivenUpLetsTheNextOneGo) {
+TEST_F(CoroDatagram, WaitingSendKeepsAddressesMarkAndSegments) {
+  const auto say_packet = [](coro::Datagram* socket, const Outgoing* packet) -> Task<Result<void>> {
+    const std::span<const Outgoing> packets(packet, 1);
+    co_return co_await socket->send(packets);
+  };
+  coro::Datagram from(must(spate::Datagram::create(*loop_, Address::any_ipv4(0))));
+  coro::Datagram to(
+      must(spate::Datagram::create(*loop_, Address::loopback_ipv4(0), {.ecn = true})));
+  Address peer = to.datagram().local_address();
+  Address local = must(Address::ip("127.0.0.2", 0));
+  Outgoing packet{.bytes = bytes_of("aab"),
+                  .peer = &peer,
+                  .local = &local,
+                  .ecn = Ecn::congested,
+                  .segment = 2};
+  coro::Scope scope(*loop_);
+  {
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::send, 1, EAGAIN);
+    const FaultScope fault(plan);
+    scope.spawn(say_packet(&from, &packet));
+  }
+  EXPECT_EQ(scope.size(), 1u) << "it waits for room";
+  peer = local = Address();
+  packet = {};
+  const auto hear_two = [](coro::Datagram* socket, Heard* heard) -> Task<Result<void>> {
+    while (heard->size() < 2) {
+      const Packet arrived = co_await coro::or_return(socket->receive());
+      heard->push_back(text_in(arrived) + " from " + arrived.peer.host());
+      EXPECT_EQ(arrived.ecn, Ecn::congested);
+    }
+    co_return Result<void>();
+  };
+  Heard heard;
+  EXPECT_TRUE(coro::run(*loop_, hear_two(&to, &heard)));
+  EXPECT_EQ(heard, (Heard{"aa from 127.0.0.2", "b from 127.0.0.2"}));
+}
+
+TEST_F(CoroDatagram, CancelledSendUnblocksTheNextOne) {
   coro::Datagram from(std::move(left_));
   coro::Datagram to(std::move(right_));
   coro::Scope first(*loop_);
@@ -304,7 +342,7 @@ TEST_F(CoroDatagram, ASendThatIsGivenUpLetsTheNextOneGo) {
   EXPECT_TRUE(second.empty());
 }
 
-TEST_F(CoroDatagram, ASendThatWaitsCanBeStopped) {
+TEST_F(CoroDatagram, WaitingSendCanBeStopped) {
   const auto until_stopped = [](coro::Datagram* socket) -> Task<Result<void>> {
     for (;;) co_await coro::or_return(coro::until_stop(socket->send("x")));
   };
@@ -328,7 +366,7 @@ Task<Result<void>> say_to(coro::Datagram* socket, std::string text, Address to) 
   co_return co_await socket->send(text, to);
 }
 
-TEST_F(CoroDatagram, AnErrorOfTheNetworkIsToldAndTheSocketStaysUsable) {
+TEST_F(CoroDatagram, NetworkErrorIsReportedAndTheSocketStaysUsable) {
   coro::Datagram socket(bound());
   std::optional<spate::Datagram> nobody(bound());
   const Address address = nobody->local_address();
@@ -343,7 +381,7 @@ TEST_F(CoroDatagram, AnErrorOfTheNetworkIsToldAndTheSocketStaysUsable) {
   EXPECT_EQ(coro::run(*loop_, hear_one(&socket)), "here");
 }
 
-TEST_F(CoroDatagram, WhatCannotBeSentIsAnError) {
+TEST_F(CoroDatagram, UnsendablePacketIsAnError) {
   coro::Datagram socket(bound());
   const Address own = socket.datagram().local_address();
   EXPECT_EQ(coro::run(*loop_, say_to(&socket, std::string(70'000, 'x'), own)).error(),
@@ -353,15 +391,15 @@ TEST_F(CoroDatagram, WhatCannotBeSentIsAnError) {
   EXPECT_TRUE(coro::run(*loop_, say_to(&socket, "x", own)));
 }
 
-TEST_F(CoroDatagram, AnEmptyOneIsABadDescriptor) {
+TEST_F(CoroDatagram, EmptySocketFailsWithBadDescriptor) {
   coro::Datagram none{spate::Datagram()};
   EXPECT_EQ(coro::run(*loop_, hear_one(&none)).error(), std::errc::bad_file_descriptor);
   EXPECT_EQ(coro::run(*loop_, say_to(&none, "x", Address::loopback_ipv4(7))).error(),
             std::errc::bad_file_descriptor);
 }
 
-// What is left is longer than any frame, so that no memory is kept for its copy.
-TEST_F(CoroDatagram, WithoutMemoryForWhatIsLeftItIsLostAndThatIsTold) {
+// The unread packet is longer than any frame, so that no kept memory fits its copy.
+TEST_F(CoroDatagram, PacketLossWithoutMemoryForTheRestIsReported) {
   const auto one_and_then = [](coro::Datagram* socket, FaultPlan* plan) -> Task<Result<void>> {
     co_await coro::next_turn();  // From here on the loop has memory for a timer.
     co_await coro::or_return(socket->receive());
@@ -384,7 +422,7 @@ TEST_F(CoroDatagram, WithoutMemoryForWhatIsLeftItIsLostAndThatIsTold) {
   EXPECT_EQ(coro::run(*loop_, hear_one(&socket)), "2");
 }
 
-TEST_F(CoroDatagram, WithoutMemoryForWhatWaitsToBeSentThatIsAnError) {
+TEST_F(CoroDatagram, SendFailsWithoutMemoryForTheQueue) {
   const auto fill = [](coro::Datagram* socket, const std::string* text) -> Task<Result<void>> {
     for (;;) co_await coro::or_return(socket->send(*text));
   };

@@ -1,4 +1,4 @@
-// What the destroy matrix waits for: each operation that can be awaited but those of HTTP.
+// The operations of the destroy matrix: each that can be awaited, except those of HTTP.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-#include "spate/coro/answer.h"
+#include "spate/coro/callback_awaiter.h"
 #include "spate/coro/channel.h"
 #include "spate/coro/child.h"
 #include "spate/coro/connect.h"
@@ -51,7 +51,7 @@ inline Task<void> sleeper(int* live) {
   co_await coro::sleep(1h);
 }
 
-// Addresses of which nobody answers.
+// A listener that never accepts, so that connecting to it never finishes.
 struct Silence {
   explicit Silence(Loop& loop)
       : listener(
@@ -88,7 +88,7 @@ class Sleeping {
   int pid_;
 };
 
-// Work on another thread, until it may end.
+// Work on another thread, which ends on request.
 struct Work {
   ~Work() { end(); }
   void end() {
@@ -100,7 +100,7 @@ struct Work {
   ThreadPool pool;
 };
 
-// A pair of unix sockets, of which one end is not read until it is emptied.
+// A pair of unix sockets; one end is not read until it is drained.
 struct Narrow {
   explicit Narrow(Loop& loop) : Narrow(loop, ends()) {}
   Narrow(Loop& loop, std::pair<int, int> fds)
@@ -128,7 +128,8 @@ struct Narrow {
   int to;
 };
 
-// What is waited for, and who counts. Time stands still unless it is told to go on.
+// The objects that the operations wait for, and counters. The clock stands still unless it is
+// advanced.
 struct Field {
   explicit Field(std::string_view backend)
       : loop(must(Loop::create({.backend = backend, .clock = &clock}))) {}
@@ -136,7 +137,7 @@ struct Field {
   void turns(int count) {
     for (int i = 0; i < count && resumed == 0; ++i) loop->run(Run::no_wait);
   }
-  // The peer reads, and so makes room.
+  // The peer reads, which makes room.
   void read_at_the_peer() {
     if (!std::exchange(peer_reads, true)) peer.start(sink);
   }
@@ -145,7 +146,7 @@ struct Field {
   std::unique_ptr<Loop> loop;
   std::unique_ptr<Loop> other_loop = must(Loop::create());
   int live = 0;
-  int resumed = 0;  // Of those who wait, how many have gone on.
+  int resumed = 0;  // Tasks that were resumed.
   Sink sink;
   bool peer_reads = false;
   std::pair<spate::Stream, spate::Stream> pair = must(spate::Stream::memory_pair(*loop));
@@ -155,10 +156,10 @@ struct Field {
   coro::Channel<int> channel{1};
   coro::Semaphore semaphore{0};
   coro::Mutex mutex;
-  coro::Semaphore::Held held = mutex.try_lock();
+  coro::Mutex::Lock lock = mutex.try_lock();
   coro::Event event;
   coro::Mailbox<int> mailbox{*loop, 1};
-  // Of those who need them:
+  // Objects that only some operations need:
   std::optional<coro::Listener> listener;
   std::list<spate::Stream> newcomers;
   std::optional<Silence> silence;
@@ -171,7 +172,7 @@ struct Field {
   std::optional<coro::Scope> scope{*loop};
 };
 
-// ---- who waits
+// ---- tasks that wait
 
 inline Task<void> sleeps(Field* field) {
   const Mark mark(&field->live);
@@ -229,7 +230,7 @@ inline Task<void> receives_packets(Field* field) {
   co_await field->packets.receive_some();
   ++field->resumed;
 }
-// Its room is filled first, but for the next one, who finds it so.
+// Fills the socket's buffer first, so that the next packet must wait.
 inline Task<void> sends_a_packet(Field* field) {
   const Mark mark(&field->live);
   if (!field->narrow) field->narrow.emplace(*field->loop);
@@ -268,12 +269,12 @@ inline Task<void> asks_a_generator(Field* field) {
 }
 inline Task<void> acquires(Field* field) {
   const Mark mark(&field->live);
-  const coro::Semaphore::Held unit(co_await field->semaphore.acquire());
+  const coro::Semaphore::Permit permit(co_await field->semaphore.acquire());
   ++field->resumed;
 }
 inline Task<void> locks(Field* field) {
   const Mark mark(&field->live);
-  const coro::Mutex::Held lock(co_await field->mutex.lock());
+  const coro::Mutex::Lock lock(co_await field->mutex.lock());
   ++field->resumed;
 }
 inline Task<void> waits_for_an_event(Field* field) {
@@ -382,7 +383,7 @@ inline Task<void> waits_for_work(Field* field) {
 }
 inline Task<void> waits_for_an_answer(Field* field) {
   const Mark mark(&field->live);
-  co_await coro::Answer<Result<void>>::of([](Loop& loop, auto reply) {
+  co_await coro::CallbackAwaiter<Result<void>>::of([](Loop& loop, auto reply) {
     auto timer = std::make_unique<Timer>(loop, reply);
     EXPECT_TRUE(timer->start(1h));
     return timer;
@@ -390,7 +391,7 @@ inline Task<void> waits_for_an_answer(Field* field) {
   ++field->resumed;
 }
 
-// ---- what makes them go on
+// ---- completing them
 
 inline void let_time_pass(Field& field) { field.clock.advance(1h); }
 inline void write_at_the_peer(Field& field) { field.peer.write("abc\n"); }
@@ -410,7 +411,7 @@ inline void make_room(Field& field) {
 inline void put(Field& field) { field.channel.try_send(1); }
 inline void take(Field& field) { field.channel.try_receive(); }
 inline void release(Field& field) { field.semaphore.release(); }
-inline void unlock(Field& field) { field.held.release(); }
+inline void unlock(Field& field) { field.lock.release(); }
 inline void set(Field& field) { field.event.set(); }
 inline void cancel_others(Field& field) { field.others.cancel(); }
 inline void post_mail(Field& field) { field.mailbox.post(1); }

@@ -1,5 +1,5 @@
-// Each operation of HTTP and of WebSockets that can be awaited, destroyed at each moment: nobody is
-// resumed afterwards, no frame is left, and what was waited for serves the next one.
+// Each operation of HTTP and of WebSockets that can be awaited, destroyed at each moment: no
+// destroyed task is resumed, no frame leaks, and the object serves the next task.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -28,8 +28,8 @@ using coro::Task;
 
 constexpr std::size_t kMuch = 3'000'000;
 
-// A server of coroutines that bytes talk to, and a client of coroutines whose server is bytes.
-// Time stands still unless it is told to go on.
+// A server of coroutines whose client is raw bytes, and a client of coroutines whose server is raw
+// bytes. The clock stands still unless it is advanced.
 struct Talk {
   explicit Talk(std::string_view backend)
       : loop(must(Loop::create({.backend = backend, .clock = &clock}))) {
@@ -53,7 +53,7 @@ struct Talk {
   void run_a_little() {
     for (int i = 0; i < 5; ++i) loop->run(Run::no_wait);
   }
-  // A request has come.
+  // Sends a request to the server.
   void be_asked(std::string_view head) {
     near->stream().pause();
     near->say(head);
@@ -77,7 +77,7 @@ struct Talk {
     call.emplace(client, kUrl, std::move(options));
     run_a_little();
   }
-  // Once there is a connection.
+  // Responds, once there is a connection.
   void answer(std::string_view text) {
     run_a_little();
     if (far != nullptr) far->say(text);
@@ -86,12 +86,12 @@ struct Talk {
   ScriptedClock clock;
   std::unique_ptr<Loop> loop;
   int live = 0;
-  int resumed = 0;  // Of those who wait, how many have gone on.
+  int resumed = 0;  // Tasks that were resumed.
   http::Client client;
   http::Server server;
   http::Exchange asked;
-  std::unique_ptr<HttpPeer> near;  // Of the server.
-  std::unique_ptr<HttpPeer> far;   // Of the client.
+  std::unique_ptr<HttpPeer> near;  // The server's peer.
+  std::unique_ptr<HttpPeer> far;   // The client's peer.
   std::optional<coro::Exchange> exchange;
   std::optional<coro::WebSocket> socket;
   std::optional<coro::Call> call;
@@ -100,7 +100,7 @@ struct Talk {
   std::optional<coro::Scope> scope{*loop};
 };
 
-// ---- who waits
+// ---- tasks that wait
 
 Task<void> fetches(Talk* talk) {
   const Mark mark(&talk->live);
@@ -183,7 +183,7 @@ Task<void> closes(Talk* talk) {
   ++talk->resumed;
 }
 
-// ---- what makes them go on
+// ---- completing them
 
 constexpr std::string_view kAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nabc";
 
@@ -233,7 +233,7 @@ INSTANTIATE_TEST_SUITE_P(All, DestroyHttp,
                                   std::get<1>(test.param).name;
                          });
 
-TEST_P(DestroyHttp, NobodyIsResumedAndTheNextOneIsServed) {
+TEST_P(DestroyHttp, DestroyedWaiterIsSkippedAndTheNextOneIsServed) {
   for (const std::string_view backend : backends_here()) {
     SCOPED_TRACE(backend);
     Talk talk(backend);

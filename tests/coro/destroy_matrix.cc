@@ -1,5 +1,5 @@
-// Each operation that can be awaited, destroyed at each moment: nobody is resumed afterwards, no
-// frame is left, and what was waited for serves the next one. In a World: tests/sim.
+// Each operation that can be awaited, destroyed at each moment: no destroyed task is resumed, no
+// frame leaks, and the object serves the next task. In a World: tests/sim.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -24,7 +24,7 @@ INSTANTIATE_TEST_SUITE_P(
       return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param).name;
     });
 
-TEST_P(DestroyMatrix, NobodyIsResumedAndTheNextOneIsServed) {
+TEST_P(DestroyMatrix, DestroyedWaiterIsSkippedAndTheNextOneIsServed) {
   for (const std::string_view backend : backends_here()) {
     SCOPED_TRACE(backend);
     destroying::Field field(backend);

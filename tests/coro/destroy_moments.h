@@ -1,7 +1,7 @@
-// The moments at which an operation that is awaited can be destroyed, for the matrices of those.
+// The moments at which an awaited operation can be destroyed, for the destroy matrices.
 //
-// A Field is what is waited for, of one test, with `loop`, `clock` (which stands still), `live` and
-// `resumed` (who waits counts there), `scope` and `others` (for tasks), and turns().
+// A Field has the objects that the operations of one test wait for: `loop`, `clock` (which stands
+// still), `live` and `resumed` (counters of tasks), `scope` and `others` (for tasks), and turns().
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,13 +23,13 @@ namespace spate::testing::destroying {
 
 inline constexpr Nanos kMillisecond{1'000'000};
 
-// One that waits, and what makes it go on.
+// An operation that waits, and a function that completes it.
 template <class Field>
 struct Operation {
   const char* name;
   coro::Task<void> (*wait)(Field* field);
   void (*complete)(Field& field);
-  bool can_be_repeated = true;  // What was waited for serves the next one.
+  bool can_be_repeated = true;  // Its object serves the next task.
 };
 template <class Field>
 void PrintTo(const Operation<Field>& operation, std::ostream* out) {
@@ -61,7 +61,7 @@ void when_it_is_ready(Field& field, const Operation<Field>& operation) {
   field.scope->cancel();
 }
 
-// Not templates: a frame of a type without linkage is warned of.
+// Not templates: g++ warns of frames of a type without linkage.
 inline coro::Task<void> in_a_turn(std::function<void()> what) {
   co_await coro::next_turn();
   what();

@@ -1,4 +1,4 @@
-// Generators: what they give, in which order, and when they and who asks are gone.
+// Generators: their values and order, and the destruction of generators and their callers.
 #include "spate/coro/generator.h"
 
 #include <gtest/gtest.h>
@@ -63,13 +63,13 @@ Task<std::vector<T>> all_of(Generator<T> values) {
   co_return all;
 }
 
-TEST_F(CoroGenerator, ValuesComeInOrderAndThenNone) {
+TEST_F(CoroGenerator, ValuesArriveInOrderFollowedByNone) {
   EXPECT_EQ(coro::run(loop(), all_of(count_to(3, &live))), (std::vector{1, 2, 3}));
   EXPECT_EQ(coro::run(loop(), all_of(count_to(0, &live))), std::vector<int>());
   EXPECT_EQ(live, 0);
 }
 
-TEST_F(CoroGenerator, ItWaitsBetweenValues) {
+TEST_F(CoroGenerator, GeneratorMayWaitBetweenValues) {
   std::vector<int> all;
   const auto collect = [](Generator<int> values, std::vector<int>* into) -> Task<void> {
     *into = co_await all_of(std::move(values));
@@ -82,7 +82,7 @@ TEST_F(CoroGenerator, ItWaitsBetweenValues) {
   EXPECT_EQ(live, 0);
 }
 
-TEST_F(CoroGenerator, ItRunsOnlyAsFarAsItIsAsked) {
+TEST_F(CoroGenerator, GeneratorRunsOnlyOnDemand) {
   int made = 0;
   const auto make = [](int* count) -> Generator<int> {
     for (;;) co_yield ++*count;
@@ -98,8 +98,8 @@ TEST_F(CoroGenerator, ItRunsOnlyAsFarAsItIsAsked) {
   EXPECT_EQ(made, 2);
 }
 
-// Each asks from a chain, and a scope, of his own.
-TEST_F(CoroGenerator, OneMayAskAfterTheOther) {
+// Each call comes from another task and scope.
+TEST_F(CoroGenerator, DifferentTasksMayCallNextInTurn) {
   const auto take = [](Generator<int>* values) -> Task<int> {
     const std::optional<int> value = co_await values->next();
     co_return value.value_or(0);
@@ -117,7 +117,7 @@ TEST_F(CoroGenerator, OneMayAskAfterTheOther) {
   EXPECT_EQ(coro::run(*loop, take(&moved)), 1);
 }
 
-TEST_F(CoroGenerator, WhoGivesAMillionUsesNoMoreStack) {
+TEST_F(CoroGenerator, MillionValuesUseConstantStack) {
   const auto sum = [](Generator<int> values) -> Task<long> {
     long total = 0;
     for (;;) {
@@ -143,13 +143,13 @@ Generator<std::string> letters(int* live) {
   const std::string name = "b";
   co_yield name;
 }
-TEST_F(CoroGenerator, OneMayAskAnother) {
+TEST_F(CoroGenerator, GeneratorMayUseAnotherGenerator) {
   EXPECT_EQ(coro::run(loop(), all_of(doubled(doubled(letters(&live))))),
             (std::vector<std::string>{"aaaa", "bbbb"}));
   EXPECT_EQ(live, 0);
 }
 
-TEST_F(CoroGenerator, WhatCannotBeCopiedIsMoved) {
+TEST_F(CoroGenerator, MoveOnlyValuesAreMoved) {
   const auto make = []() -> Generator<std::unique_ptr<int>> {
     auto named = std::make_unique<int>(1);
     co_yield std::move(named);
@@ -183,7 +183,7 @@ Task<std::error_code> read_lines(coro::Stream* stream, std::vector<std::string>*
     into->push_back(**line);
   }
 }
-TEST_F(CoroGenerator, OrReturnEndsItWithTheError) {
+TEST_F(CoroGenerator, OrReturnEndsTheGeneratorWithTheError) {
   const std::unique_ptr<Loop> loop = must(Loop::create());
   auto pair = must(spate::Stream::memory_pair(*loop));
   coro::Stream stream(std::move(pair.second));
@@ -221,15 +221,15 @@ Task<Result<int>> sum_or_return(Generator<Result<int>> values) {
     sum += *value;
   }
 }
-TEST_F(CoroGenerator, AnErrorThatIsGivenIsAResultAmongOthers) {
+TEST_F(CoroGenerator, YieldedErrorIsAnOrdinaryResult) {
   EXPECT_EQ(coro::run(loop(), sum_in_spite(has_trouble(&live))), 31);
   EXPECT_EQ(coro::run(loop(), sum_or_return(has_trouble(&live))).error(), std::errc::io_error);
   EXPECT_EQ(live, 0);
 }
 
-TEST_F(CoroGenerator, WithoutMemoryItsResultIsThatError) {
+TEST_F(CoroGenerator, ResultIsAnErrorWithoutMemory) {
   const auto make = []() -> Generator<Result<int>> {
-    std::byte large[10'000] = {};  // The thread keeps no such frame.
+    std::byte large[10'000] = {};  // The thread never keeps such a large frame.
     co_yield static_cast<int>(large[5000]);
     large[5001] = {};
   };
@@ -247,7 +247,7 @@ TEST_F(CoroGenerator, WithoutMemoryItsResultIsThatError) {
 
 // ---- giving up
 
-TEST_F(CoroGenerator, DestroyedBetweenTwoValuesItIsGone) {
+TEST_F(CoroGenerator, GeneratorMayBeDestroyedBetweenTwoValues) {
   const auto take_one = [](Generator<int> values) -> Task<int> {
     const std::optional<int> value = co_await values.next();
     co_return value.value_or(0);
@@ -256,7 +256,7 @@ TEST_F(CoroGenerator, DestroyedBetweenTwoValuesItIsGone) {
   EXPECT_EQ(live, 0);
 }
 
-TEST_F(CoroGenerator, WhoIsGivenUpWhileItWaitsEndsIt) {
+TEST_F(CoroGenerator, CancelledNextEndsTheGenerator) {
   const auto impatient = [](Generator<int>* values) -> Task<int> {
     const auto next = [](Generator<int>* of) -> Task<std::optional<int>> {
       co_return co_await of->next();
@@ -276,7 +276,7 @@ TEST_F(CoroGenerator, WhoIsGivenUpWhileItWaitsEndsIt) {
   EXPECT_EQ(live, 0);
 }
 
-TEST_F(CoroGenerator, AScopeThatStopsEndsIt) {
+TEST_F(CoroGenerator, StoppedScopeEndsTheGenerator) {
   const auto ask = [](Generator<Result<int>> values, std::error_code* error) -> Task<void> {
     for (;;) {
       const Result<std::optional<int>> value = co_await coro::until_stop(values.next());

@@ -1,5 +1,5 @@
-// HTTP that is asked and answered by coroutines: a client whose connections end at a server of the
-// same loop, on a clock that stands still.
+// HTTP in coroutines, on both sides: a client whose connections end at a server of the same loop,
+// on a clock that stands still.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -37,7 +37,7 @@ Task<Result<std::string>> answer_to(http::Client* client, std::string_view body)
   co_return std::string(page.text());
 }
 
-// What has become of a request.
+// The outcome of a request.
 struct Fate {
   std::string body;
   std::error_code error;
@@ -63,7 +63,7 @@ class CoroHttp : public HttpField {
     };
   }
 
-  // Somebody who has sent the head of a request, and three bytes of a body of so many.
+  // Returns a peer that has sent a header section, and three bytes of a body of `size`.
   std::unique_ptr<HttpPeer> one_who_posts(int size) {
     return peer("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(size) +
                 "\r\n\r\nabc");
@@ -73,21 +73,21 @@ class CoroHttp : public HttpField {
   Scope requests_{loop()};
 };
 
-// ---- the client's
+// ---- the client's side
 
-TEST_F(CoroHttp, WhatIsAskedByACoroutineIsAnsweredByAnother) {
+TEST_F(CoroHttp, CoroutineClientAndServerExchangeMessages) {
   EXPECT_EQ(coro::run(loop(), answer_to(&client_, "hello")), "you said hello");
   EXPECT_EQ(coro::run(loop(), text_from(&client_, std::string(kUrl))), "you said ");
   EXPECT_TRUE(requests_.empty());
 }
 
-TEST_F(CoroHttp, AFetchThatFailsSaysWhy) {
+TEST_F(CoroHttp, FailedFetchReportsTheReason) {
   EXPECT_EQ(coro::run(loop(), text_from(&client_, "nowhere")).error(), std::errc::invalid_argument);
   open_error_ = std::make_error_code(std::errc::connection_refused);
   EXPECT_EQ(coro::run(loop(), text_from(&client_, std::string(kUrl))).error(), open_error_);
 }
 
-TEST_F(CoroHttp, AFetchThatIsGivenUpIsCancelled) {
+TEST_F(CoroHttp, CancelledTaskCancelsItsFetch) {
   http::Exchange asked;
   on_request_ = [&](http::Exchange exchange) { asked = std::move(exchange); };
   const auto ask = [](http::Client* client) -> Task<void> {
@@ -105,7 +105,7 @@ TEST_F(CoroHttp, AFetchThatIsGivenUpIsCancelled) {
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(CoroHttp, AnAnswerForWhoIsGoneIsDropped) {
+TEST_F(CoroHttp, ResponseForACancelledFetchIsDropped) {
   const auto ask = [](http::Client* client) -> Task<int> {
     co_await coro::fetch(*client, kUrl);
     ADD_FAILURE() << "it went on";
@@ -116,9 +116,9 @@ TEST_F(CoroHttp, AnAnswerForWhoIsGoneIsDropped) {
   EXPECT_EQ(client_.metrics().calls, 0u);
 }
 
-// ---- the server's
+// ---- the server's side
 
-TEST_F(CoroHttp, ABodyIsThereWhenItIsWhole) {
+TEST_F(CoroHttp, BodyIsReturnedWhenComplete) {
   const auto peer = one_who_posts(6);
   EXPECT_FALSE(fate_.is_known);
   peer->say("def");
@@ -127,7 +127,7 @@ TEST_F(CoroHttp, ABodyIsThereWhenItIsWhole) {
   EXPECT_TRUE(peer->heard().ends_with("you said abcdef")) << peer->heard();
 }
 
-TEST_F(CoroHttp, ABodyThatIsTooLongIsAnsweredAndTold) {
+TEST_F(CoroHttp, TooLongBodyIsRefusedAndReported) {
   const auto peer = one_who_posts(11);
   peer->say("defghijk");
   turns();
@@ -136,7 +136,7 @@ TEST_F(CoroHttp, ABodyThatIsTooLongIsAnsweredAndTold) {
   EXPECT_TRUE(peer->heard().starts_with("HTTP/1.1 413 ")) << peer->heard();
 }
 
-TEST_F(CoroHttp, AClientThatGoesEndsTheWaitForItsBody) {
+TEST_F(CoroHttp, ClientDisconnectEndsTheWaitForItsBody) {
   const auto peer = one_who_posts(6);
   peer->go();
   turns();
@@ -144,7 +144,7 @@ TEST_F(CoroHttp, AClientThatGoesEndsTheWaitForItsBody) {
   EXPECT_EQ(fate_.error, std::errc::broken_pipe);
 }
 
-TEST_F(CoroHttp, AServerThatGoesEndsTheWaitForABody) {
+TEST_F(CoroHttp, DestroyedServerEndsWaitForBody) {
   const auto peer = one_who_posts(6);
   server_ = http::Server();
   EXPECT_FALSE(fate_.is_known) << "inside the call";
@@ -153,13 +153,13 @@ TEST_F(CoroHttp, AServerThatGoesEndsTheWaitForABody) {
   EXPECT_EQ(fate_.error, std::errc::broken_pipe);
 }
 
-TEST_F(CoroHttp, ARequestThatIsOverHasNoBody) {
+TEST_F(CoroHttp, FinishedRequestHasNoBody) {
   requests_.spawn(echo_body(http::Exchange(), &fate_));
   EXPECT_TRUE(fate_.is_known);
   EXPECT_EQ(fate_.error, std::errc::broken_pipe);
 }
 
-TEST_F(CoroHttp, ABodyThatIsGivenUpIsAnsweredWhenItHasCome) {
+TEST_F(CoroHttp, ExchangeRespondsAfterBodyOfCancelledReadArrives) {
   const auto peer = one_who_posts(6);
   requests_.cancel();
   peer->say("def");
@@ -168,7 +168,7 @@ TEST_F(CoroHttp, ABodyThatIsGivenUpIsAnsweredWhenItHasCome) {
   EXPECT_TRUE(peer->heard().starts_with("HTTP/1.1 500 ")) << peer->heard();
 }
 
-TEST_F(CoroHttp, ABodyIsKeptForWhoCannotGoOnYet) {
+TEST_F(CoroHttp, BodyIsKeptUntilTheReaderResumes) {
   const auto run_inside = [](std::function<void()> meanwhile) -> Task<void> {
     meanwhile();
     co_return;
@@ -192,9 +192,8 @@ TEST_F(CoroHttp, ABodyIsKeptForWhoCannotGoOnYet) {
   EXPECT_EQ(fate_.body, "abcdef");
 }
 
-// What lacks memory in these two is HTTP: the frames of their coroutines are kept from a call
-// before.
-TEST_F(CoroHttp, WithoutMemoryAFetchAndABodyAreErrors) {
+// Only HTTP's own allocations fail: the frames of the coroutines are kept from an earlier call.
+TEST_F(CoroHttp, FetchAndBodyReadFailWithoutMemory) {
   EXPECT_EQ(coro::run(loop(), answer_to(&client_, "hello")), "you said hello");
   int failures = 0;
   for (std::uint64_t nth = 1; nth <= 60; ++nth) {
@@ -218,7 +217,7 @@ TEST_F(CoroHttp, WithoutMemoryAFetchAndABodyAreErrors) {
   EXPECT_EQ(coro::run(loop(), answer_to(&client_, "hello")), "you said hello");
 }
 
-TEST_F(CoroHttp, ACallThatCannotBeBegunForWantOfMemoryIsAnError) {
+TEST_F(CoroHttp, CallThatCannotStartWithoutMemoryIsAnError) {
   EXPECT_FALSE(coro::run(loop(), text_from(&client_, "nowhere")));
   for (std::uint64_t nth = 1; nth <= 12; ++nth) {
     SCOPED_TRACE(nth);
@@ -233,7 +232,7 @@ TEST_F(CoroHttp, ACallThatCannotBeBegunForWantOfMemoryIsAnError) {
   }
 }
 
-TEST_F(CoroHttp, TheLoopMayGoWhileABodyOrAnAnswerIsWaitedFor) {
+TEST_F(CoroHttp, LoopMayBeDestroyedDuringBodyReadOrFetch) {
   const auto ask = [](http::Client* client) -> Task<void> {
     co_await coro::fetch(*client, kUrl);
     ADD_FAILURE() << "it went on";

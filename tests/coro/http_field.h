@@ -20,7 +20,7 @@ namespace spate::testing {
 
 inline constexpr std::string_view kUrl = "http://a.example/";
 
-// Sends what it is told, and keeps what it is answered.
+// A raw peer: sends bytes as given, and keeps the bytes that it receives.
 class HttpPeer final : public StreamHandler {
  public:
   explicit HttpPeer(Stream stream) : stream_(std::move(stream)) { stream_.start(*this); }
@@ -66,7 +66,7 @@ class HttpField : public ::testing::Test {
       EXPECT_FALSE(loop().run(Run::no_wait));
     }
   }
-  // Somebody who has said something to the server.
+  // Returns a peer that has sent `text` to the server.
   std::unique_ptr<HttpPeer> peer(std::string_view text) {
     auto made = std::make_unique<HttpPeer>(must(connect()));
     made->say(text);

@@ -37,7 +37,7 @@ std::string chunk(std::string_view text) {
   return size + "\r\n" + std::string(text) + "\r\n";
 }
 
-// What was read, and why no more.
+// The lines read, and the error that ended the reading.
 struct Lines {
   std::vector<std::string> read;
   std::error_code error;
@@ -74,7 +74,7 @@ class CoroMessages : public HttpField {
 
 using Strings = std::vector<std::string>;
 
-TEST_F(CoroMessages, LieInPiecesAsTheyLike) {
+TEST_F(CoroMessages, MessagesMayBeSplitAnywhere) {
   const auto client = peer(std::string(kChunked) + chunk("one\ntw") + chunk("o") + chunk("\n"));
   EXPECT_EQ(lines_.read, (Strings{"one", "two"}));
   client->say(chunk("three\nfour\n\n") + "0\r\n\r\n");
@@ -83,13 +83,13 @@ TEST_F(CoroMessages, LieInPiecesAsTheyLike) {
   EXPECT_EQ(lines_.error, Error::ended);
 }
 
-TEST_F(CoroMessages, ThatAreCutShortAreAnErrorOfTheirOwn) {
+TEST_F(CoroMessages, TruncatedMessageHasADistinctError) {
   const auto client = peer(std::string(kChunked) + chunk("one\ntw") + "0\r\n\r\n");
   EXPECT_EQ(lines_.read, (Strings{"one"}));
   EXPECT_EQ(lines_.error, Error::truncated);
 }
 
-TEST_F(CoroMessages, BeforeALossAreRead) {
+TEST_F(CoroMessages, MessagesBeforeAConnectionLossAreRead) {
   const auto client = peer(std::string(kChunked) + chunk("one\ntwo\nthr"));
   client->go();
   turns();
@@ -97,12 +97,12 @@ TEST_F(CoroMessages, BeforeALossAreRead) {
   EXPECT_EQ(lines_.error, std::errc::connection_reset);
 }
 
-TEST_F(CoroMessages, OfABodyThatIsNoneAreNone) {
+TEST_F(CoroMessages, RequestWithoutABodyHasNoMessages) {
   const auto client = peer("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
   EXPECT_EQ(lines_.error, Error::ended);
 }
 
-TEST_F(CoroMessages, OnTheWayToTooLongOnesAreRefused) {
+TEST_F(CoroMessages, TooLongMessagesAreRefusedAndStayUnread) {
   const auto too_long = [](http::Exchange asked,
                            std::vector<std::error_code>* errors) -> Task<void> {
     coro::Exchange exchange(std::move(asked));
@@ -126,7 +126,7 @@ TEST_F(CoroMessages, OnTheWayToTooLongOnesAreRefused) {
 }
 
 // In one piece or several.
-TEST_F(CoroMessages, MayBeAsLongAsIsSaid) {
+TEST_F(CoroMessages, RequestMessageLengthIsLimited) {
   std::vector<std::string> outcomes;
   const auto limited = [](http::Exchange asked, std::vector<std::string>* told) -> Task<void> {
     coro::Exchange exchange(std::move(asked));
@@ -145,7 +145,7 @@ TEST_F(CoroMessages, MayBeAsLongAsIsSaid) {
   EXPECT_EQ(outcomes, (Strings{"error", "one", "error", "four"}));
 }
 
-TEST_F(CoroMessages, OfAnAnswerMayBeAsLongAsIsSaid) {
+TEST_F(CoroMessages, ResponseMessageLengthIsLimited) {
   std::error_code error;
   const auto limited = [](http::Client* client, std::error_code* why) -> Task<void> {
     coro::Call call(*client, "http://a/");
@@ -159,7 +159,7 @@ TEST_F(CoroMessages, OfAnAnswerMayBeAsLongAsIsSaid) {
   EXPECT_EQ(error, std::errc::message_size);
 }
 
-TEST_F(CoroMessages, AndPiecesMayBeMixed) {
+TEST_F(CoroMessages, MessageReadsAndPlainReadsMayBeMixed) {
   const auto mixed = [](http::Exchange asked, Strings* read) -> Task<void> {
     coro::Exchange exchange(std::move(asked));
     const Result<Bytes> line = co_await exchange.read(Delimiter{});
@@ -180,8 +180,8 @@ TEST_F(CoroMessages, AndPiecesMayBeMixed) {
   EXPECT_EQ(read, (Strings{"one", "left", "thr", "eefour"}));
 }
 
-// A read of messages that is given up has taken nothing, wherever that is.
-TEST_F(CoroMessages, ThatAreGivenUpAreReadByTheNext) {
+// A cancelled read of messages consumes nothing, wherever it is cancelled.
+TEST_F(CoroMessages, MessageOfACancelledReadIsReadByTheNext) {
   on_request_ = [&](http::Exchange asked) { exchange_.emplace(std::move(asked)); };
   const auto client = peer(kChunked);
   std::string said;
@@ -237,13 +237,13 @@ class CoroAnswers : public HttpField {
   }
 };
 
-TEST_F(CoroAnswers, AreReadInMessages) {
+TEST_F(CoroAnswers, ResponseBodyIsReadInMessages) {
   std::size_t longest = 0;
   EXPECT_EQ(coro::run(loop(), count_answers(&client_, &longest)), 5u);
   EXPECT_EQ(longest, 3'000'000u);
 }
 
-TEST_F(CoroAnswers, SayThatMemoryRunsOut) {
+TEST_F(CoroAnswers, ReadReportsThatMemoryRanOut) {
   for (std::uint64_t nth = 1; nth < 60; ++nth) {
     FaultPlan plan;
     plan.fail_nth(SystemCall::allocate, nth, ENOMEM);

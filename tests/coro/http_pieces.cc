@@ -1,5 +1,5 @@
-// HTTP in pieces by coroutines: requests and answers of any length, read and written with
-// back-pressure, on both sides, against one another and against bytes.
+// HTTP in pieces by coroutines: requests and responses of any length, read and written with
+// back-pressure, on both sides, against one another and against raw bytes.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -30,7 +30,7 @@ using namespace std::chrono_literals;
 using coro::Scope;
 using coro::Task;
 
-// What a server has read of a request, and how that ended.
+// The request that a server has read, and the error that ended it.
 struct Story {
   std::string body;
   std::string trailer;
@@ -38,7 +38,7 @@ struct Story {
   bool is_over = false;
 };
 
-// The answer begins behind the first piece: before it, a client may wait to be asked for its body.
+// The response begins after the first piece: before that, the client may wait for 100 Continue.
 Task<Result<void>> echo_all(coro::Exchange* exchange, Story* story) {
   bool has_begun = false;
   for (;;) {
@@ -106,7 +106,7 @@ Task<Result<std::size_t>> upload(http::Client* client, int pieces) {
   co_return text.size();
 }
 
-TEST_F(CoroPieces, AnUploadIsEchoedWithTrailersBothWays) {
+TEST_F(CoroPieces, UploadIsEchoedWithTrailersInBothDirections) {
   EXPECT_EQ(coro::run(loop(), upload(&client_, 300)), 3'000'000u);
   EXPECT_TRUE(story_.is_over);
   EXPECT_FALSE(story_.error) << story_.error.message();
@@ -119,16 +119,16 @@ Task<Result<std::string>> get(http::Client* client) {
   co_return co_await read_all(&call);
 }
 
-TEST_F(CoroPieces, ARequestWithoutABodyHasNoPieces) {
+TEST_F(CoroPieces, RequestWithoutABodyHasNoData) {
   EXPECT_EQ(coro::run(loop(), get(&client_)), "");
   EXPECT_TRUE(story_.is_over);
   EXPECT_EQ(story_.body, "");
   EXPECT_FALSE(story_.error);
 }
 
-// ---- the server's
+// ---- the server's side
 
-TEST_F(CoroPieces, ABodyIsReadAsItComes) {
+TEST_F(CoroPieces, BodyIsReadOnArrival) {
   const auto client = peer("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc");
   EXPECT_EQ(story_.body, "abc");
   EXPECT_FALSE(story_.is_over);
@@ -139,7 +139,7 @@ TEST_F(CoroPieces, ABodyIsReadAsItComes) {
   EXPECT_TRUE(client->heard().ends_with("3\r\ndef\r\n0\r\nX-Sum: 6\r\n\r\n")) << client->heard();
 }
 
-TEST_F(CoroPieces, AClientIsAskedForItsBodyByTheFirstRead) {
+TEST_F(CoroPieces, FirstReadSendsContinue) {
   coro::Event may_read;
   const auto wait_first = [](http::Exchange asked, coro::Event* event, Story* story) -> Task<void> {
     coro::Exchange exchange(std::move(asked));
@@ -160,7 +160,7 @@ TEST_F(CoroPieces, AClientIsAskedForItsBodyByTheFirstRead) {
   EXPECT_EQ(story_.body, "abc");
 }
 
-TEST_F(CoroPieces, NothingIsReadWhileTheReaderDoesSomethingElse) {
+TEST_F(CoroPieces, NothingIsReadWhileTheReaderIsBusy) {
   const auto slowly = [](http::Exchange asked, Story* story) -> Task<void> {
     coro::Exchange exchange(std::move(asked));
     for (;;) {
@@ -185,7 +185,7 @@ TEST_F(CoroPieces, NothingIsReadWhileTheReaderDoesSomethingElse) {
   EXPECT_TRUE(client->heard().ends_with("thanks")) << client->heard();
 }
 
-TEST_F(CoroPieces, AReadThatIsGivenUpHasTakenNothing) {
+TEST_F(CoroPieces, CancelledReadConsumesNothing) {
   std::optional<coro::Exchange> exchange;
   on_request_ = [&](http::Exchange asked) { exchange.emplace(std::move(asked)); };
   const auto client = peer("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n");
@@ -208,7 +208,7 @@ TEST_F(CoroPieces, AReadThatIsGivenUpHasTakenNothing) {
   exchange.reset();
 }
 
-TEST_F(CoroPieces, WhoRunsTheLoopHimselfIsGivenThePieceLater) {
+TEST_F(CoroPieces, DataReservedForACancelledReaderIsKept) {
   std::optional<coro::Exchange> exchange;
   on_request_ = [&](http::Exchange asked) { exchange.emplace(std::move(asked)); };
   const auto client = peer("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n");
@@ -226,7 +226,7 @@ TEST_F(CoroPieces, WhoRunsTheLoopHimselfIsGivenThePieceLater) {
   exchange.reset();
 }
 
-TEST_F(CoroPieces, AClientThatGoesEndsTheReading) {
+TEST_F(CoroPieces, ClientDisconnectEndsTheRead) {
   const auto client = peer("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc");
   client->go();
   turns();
@@ -234,7 +234,7 @@ TEST_F(CoroPieces, AClientThatGoesEndsTheReading) {
   EXPECT_EQ(story_.error, std::errc::connection_reset);
 }
 
-TEST_F(CoroPieces, AServerThatGoesTellsNobodyAndWhoWaitsCanBeCancelled) {
+TEST_F(CoroPieces, ReadCanBeCancelledAfterTheServerIsDestroyed) {
   const auto client = peer("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc");
   server_ = http::Server();
   turns();
@@ -243,7 +243,7 @@ TEST_F(CoroPieces, AServerThatGoesTellsNobodyAndWhoWaitsCanBeCancelled) {
   EXPECT_FALSE(story_.is_over);
 }
 
-TEST_F(CoroPieces, ARequestThatIsOverGivesErrors) {
+TEST_F(CoroPieces, FinishedRequestReturnsErrors) {
   const auto say = [](Story* story) -> Task<void> {
     coro::Exchange exchange{http::Exchange()};
     const Result<Bytes> piece = co_await exchange.read();
@@ -256,7 +256,7 @@ TEST_F(CoroPieces, ARequestThatIsOverGivesErrors) {
   EXPECT_EQ(story_.error, std::errc::broken_pipe);
 }
 
-// Answers without an end, until it is an error.
+// Responds without an end, until it fails.
 Task<void> flood(http::Exchange asked, Story* story, int* sent) {
   coro::Exchange exchange(std::move(asked));
   exchange.exchange().begin(http::Status::ok);
@@ -272,7 +272,7 @@ Task<void> flood(http::Exchange asked, Story* story, int* sent) {
   }
 }
 
-TEST_F(CoroPieces, WhoeverAnswersWaitsForWhoReadsAndIsToldWhenHeGoes) {
+TEST_F(CoroPieces, WriterWaitsForTheClientAndDetectsItsDisconnect) {
   int sent = 0;
   on_request_ = [&](http::Exchange asked) {
     requests_.spawn(flood(std::move(asked), &story_, &sent));
@@ -295,7 +295,7 @@ TEST_F(CoroPieces, WhoeverAnswersWaitsForWhoReadsAndIsToldWhenHeGoes) {
       << story_.error.message();
 }
 
-TEST_F(CoroPieces, WhoeverAnswersWithoutReadingTheBodyWaitsAsWell) {
+TEST_F(CoroPieces, WriterWaitsForTheClientWithAnUnreadBody) {
   int sent = 0;
   on_request_ = [&](http::Exchange asked) {
     requests_.spawn(flood(std::move(asked), &story_, &sent));
@@ -313,7 +313,7 @@ TEST_F(CoroPieces, WhoeverAnswersWithoutReadingTheBodyWaitsAsWell) {
   turns();
 }
 
-TEST_F(CoroPieces, ACancelledAnswerIsNotTakenForAWholeOne) {
+TEST_F(CoroPieces, CancelledResponseIsNotTreatedAsComplete) {
   int sent = 0;
   on_request_ = [&](http::Exchange asked) {
     requests_.spawn(flood(std::move(asked), &story_, &sent));
@@ -335,9 +335,9 @@ TEST_F(CoroPieces, ACancelledAnswerIsNotTakenForAWholeOne) {
   EXPECT_TRUE(scope.empty());
 }
 
-// ---- the client's
+// ---- the client's side
 
-TEST_F(CoroPieces, NothingOfAnAnswerIsReadWhileNobodyReads) {
+TEST_F(CoroPieces, ResponseBodyIsNotReadWithoutAReader) {
   int sent = 0;
   on_request_ = [&](http::Exchange asked) {
     requests_.spawn(flood(std::move(asked), &story_, &sent));
@@ -363,7 +363,7 @@ TEST_F(CoroPieces, NothingOfAnAnswerIsReadWhileNobodyReads) {
   EXPECT_EQ(coro::run(loop(), head_of(&call)), http::Status::ok);
 }
 
-TEST_F(CoroPieces, ACallThatFailsSaysWhy) {
+TEST_F(CoroPieces, FailedCallReportsTheReason) {
   const auto get_from = [](http::Client* client, std::string_view url) -> Task<Result<void>> {
     coro::Call call(*client, url);
     const auto head = co_await call.response();
@@ -379,13 +379,13 @@ TEST_F(CoroPieces, ACallThatFailsSaysWhy) {
   EXPECT_EQ(coro::run(loop(), get_from(&client_, kUrl)).error(), open_error_);
 }
 
-TEST_F(CoroPieces, ACallHasADeadline) {
+TEST_F(CoroPieces, CallHasADeadline) {
   http::Exchange silent;
   on_request_ = [&](http::Exchange asked) { silent = std::move(asked); };
   EXPECT_EQ(coro::run(loop(), get(&client_)).error(), Error::deadline);
 }
 
-TEST_F(CoroPieces, ACallThatIsGivenUpIsCancelled) {
+TEST_F(CoroPieces, CancelledTaskCancelsItsCall) {
   http::Exchange silent;
   on_request_ = [&](http::Exchange asked) { silent = std::move(asked); };
   const auto ask = [](http::Client* client) -> Task<void> {
@@ -402,7 +402,7 @@ TEST_F(CoroPieces, ACallThatIsGivenUpIsCancelled) {
   EXPECT_FALSE(silent.is_open());
 }
 
-TEST_F(CoroPieces, AnAnswerThatIsCutOffIsAnError) {
+TEST_F(CoroPieces, TruncatedResponseIsAnError) {
   on_request_ = [](http::Exchange asked) {
     asked.begin(http::Status::ok, {}, 10);
     asked.write("abc");
@@ -411,7 +411,7 @@ TEST_F(CoroPieces, AnAnswerThatIsCutOffIsAnError) {
   EXPECT_TRUE(coro::run(loop(), get(&client_)).error());
 }
 
-TEST_F(CoroPieces, AnAnswerIsReadBeforeAnybodyAsksForItsHead) {
+TEST_F(CoroPieces, ResponseBodyMayBeReadBeforeItsHeaderSection) {
   on_request_ = [](http::Exchange asked) { asked.respond("hello"); };
   const auto read_first = [](http::Client* client) -> Task<Result<std::string>> {
     coro::Call call(*client, kUrl);
@@ -423,7 +423,7 @@ TEST_F(CoroPieces, AnAnswerIsReadBeforeAnybodyAsksForItsHead) {
   EXPECT_EQ(coro::run(loop(), read_first(&client_)), "hello 1");
 }
 
-TEST_F(CoroPieces, WhoReadsMayDestroyTheCall) {
+TEST_F(CoroPieces, ReaderMayDestroyTheCall) {
   on_request_ = [](http::Exchange asked) { asked.respond("hello"); };
   const auto read_one = [](http::Client* client) -> Task<Result<std::string>> {
     coro::Call call(*client, kUrl);
@@ -434,8 +434,8 @@ TEST_F(CoroPieces, WhoReadsMayDestroyTheCall) {
   EXPECT_EQ(client_.metrics().calls, 0u);
 }
 
-// Frames are kept from the first one: what lacks memory is HTTP.
-TEST_F(CoroPieces, WithoutMemoryTheyAreErrors) {
+// The first call leaves its frames for reuse, so only HTTP's own allocations fail.
+TEST_F(CoroPieces, ReadsAndWritesFailWithoutMemory) {
   begin_with_nothing_kept();
   ASSERT_EQ(coro::run(loop(), upload(&client_, 3)), 30'000u);
   int failures = 0;
@@ -465,7 +465,7 @@ TEST_F(CoroPieces, WithoutMemoryTheyAreErrors) {
   EXPECT_EQ(coro::run(loop(), upload(&client_, 3)), 30'000u);
 }
 
-TEST_F(CoroPieces, TheLoopMayGoWhileSomebodyWaits) {
+TEST_F(CoroPieces, LoopMayBeDestroyedDuringARead) {
   const auto ask = [](http::Client* client) -> Task<void> {
     co_await get(client);
     ADD_FAILURE() << "it went on";

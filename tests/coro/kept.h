@@ -1,5 +1,5 @@
-// What the thread keeps of memory: full of what earlier tests needed, of which the next one may
-// need nothing.
+// Empties the memory that the thread keeps for frames. Earlier tests have filled it, which would
+// hide failures of the next one.
 #pragma once
 
 #include "base/memory.h"
@@ -7,7 +7,7 @@
 
 namespace spate::testing {
 
-// As of a thread that has just begun; frames of this test are kept from now on.
+// Starts as on a new thread; frames of this test are kept from now on.
 inline void begin_with_nothing_kept() {
   if (kHasAddressSanitizer) return;
   kept_memory.close();

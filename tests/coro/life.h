@@ -1,15 +1,16 @@
-// Life: a coroutine, as its own local, of a random program: whether it runs, waits or is gone.
+// Life: a local variable of each coroutine of a random program, which tracks whether it runs, waits
+// or is destroyed.
 #pragma once
 
 #include <gtest/gtest.h>
 
 namespace spate::testing {
 
-// What is known of all of them.
+// Counters of all coroutines of a test.
 struct Lives {
   int live = 0;
   int left = 0;   // Frames that are gone.
-  int ended = 0;  // Of those, who came to their end.
+  int ended = 0;  // Frames whose coroutine ran to its end.
   int resumed = 0;
 };
 

@@ -1,4 +1,4 @@
-// Mark: how many of something are there.
+// Mark: counts its live objects.
 #pragma once
 
 namespace spate::testing {

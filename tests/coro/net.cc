@@ -1,4 +1,4 @@
-// Connections that are accepted and made by coroutines, and names that they look up.
+// Coroutines that accept and make connections, and look up names.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -18,7 +18,7 @@ namespace spate::testing {
 namespace {
 
 using namespace std::chrono_literals;
-using coro::Newcomer;
+using coro::Accepted;
 using coro::Task;
 
 class CoroNet : public ::testing::Test {
@@ -28,7 +28,7 @@ class CoroNet : public ::testing::Test {
     return must(coro::Listener::create(*loop_, Address::loopback_ipv4(0)));
   }
   static Address address(const coro::Listener& listener) { return listener.listener().address(); }
-  // Connections that are in the backlog.
+  // Makes connections that wait in the backlog.
   std::vector<spate::Stream> connections(const coro::Listener& to, int count) {
     std::vector<spate::Stream> all;
     for (int i = 0; i < count; ++i) {
@@ -46,24 +46,24 @@ class CoroNet : public ::testing::Test {
   std::unique_ptr<Loop> loop_;
 };
 
-Task<Result<Newcomer>> accepting(coro::Listener* from) { co_return co_await from->accept(); }
+Task<Result<Accepted>> accepting(coro::Listener* from) { co_return co_await from->accept(); }
 
 Task<void> count_newcomers(coro::Listener* from, std::vector<int>* order, int number) {
-  const Result<Newcomer> newcomer = co_await from->accept();
+  const Result<Accepted> newcomer = co_await from->accept();
   EXPECT_TRUE(newcomer);
   order->push_back(number);
 }
 
-TEST_F(CoroNet, ANewcomerIsWhoHasConnected) {
+TEST_F(CoroNet, AcceptedConnectionHasThePeerAddress) {
   coro::Listener listener = listen();
   const std::vector<spate::Stream> peers = connections(listener, 1);
-  const Result<Newcomer> newcomer = coro::run(*loop_, accepting(&listener));
+  const Result<Accepted> newcomer = coro::run(*loop_, accepting(&listener));
   ASSERT_TRUE(newcomer);
   EXPECT_EQ(newcomer->peer, peers[0].local_address());
   EXPECT_TRUE(newcomer->stream.is_open());
 }
 
-TEST_F(CoroNet, WhatNobodyWaitsForStaysInTheBacklog) {
+TEST_F(CoroNet, ConnectionsWithoutWaiterStayInBacklog) {
   coro::Listener listener = listen();
   const std::vector<spate::Stream> peers = connections(listener, 3);
   turns();
@@ -73,13 +73,13 @@ TEST_F(CoroNet, WhatNobodyWaitsForStaysInTheBacklog) {
   EXPECT_EQ(listener.listener().accepted(), 1u);
 }
 
-TEST_F(CoroNet, AListenerThatNobodyWaitsForKeepsNoLoopAlive) {
+TEST_F(CoroNet, ListenerWithoutWaiterDoesNotKeepLoopAlive) {
   const coro::Listener listener = listen();
   EXPECT_FALSE(loop_->run());
   EXPECT_FALSE(loop_->has_work());
 }
 
-TEST_F(CoroNet, WhoWaitsForNewcomersIsServedInOrder) {
+TEST_F(CoroNet, AcceptsAreServedInOrder) {
   coro::Listener listener = listen();
   coro::Scope scope(*loop_);
   std::vector<int> order;
@@ -91,7 +91,7 @@ TEST_F(CoroNet, WhoWaitsForNewcomersIsServedInOrder) {
   EXPECT_EQ(order, (std::vector<int>{0, 1, 2}));
 }
 
-TEST_F(CoroNet, OneThatWasAcceptedForWhoIsGoneIsTheNextOnes) {
+TEST_F(CoroNet, NextWaiterGetsConnectionOfCancelledAccept) {
   coro::Listener listener = listen();
   const std::vector<spate::Stream> peers = connections(listener, 1);
   coro::Scope scope(*loop_);
@@ -103,7 +103,8 @@ TEST_F(CoroNet, OneThatWasAcceptedForWhoIsGoneIsTheNextOnes) {
   EXPECT_EQ(order, std::vector<int>{1});
 }
 
-// Who is destroyed at the door, inside something that waits for him, leaves it as it was.
+// A task that is destroyed while it waits inside until_stop() or or_return() leaves the listener
+// unchanged.
 Task<void> stops_accepting(coro::Listener* listener) {
   co_await coro::until_stop(listener->accept());
   ADD_FAILURE() << "it went on";
@@ -113,7 +114,7 @@ Task<Result<void>> accepts_or_returns(coro::Listener* listener) {
   ADD_FAILURE() << "it went on";
   co_return Result<void>();
 }
-TEST_F(CoroNet, WhoIsDestroyedInUntilStopOrInOrReturnWasPromisedNothing) {
+TEST_F(CoroNet, WaiterDestroyedInUntilStopOrOrReturnHoldsNoReservation) {
   coro::Listener listener = listen();
   for (int i = 0; i < 2; ++i) {
     coro::Scope scope(*loop_);
@@ -131,7 +132,7 @@ TEST_F(CoroNet, WhoIsDestroyedInUntilStopOrInOrReturnWasPromisedNothing) {
   EXPECT_EQ(order, std::vector<int>{1});
 }
 
-TEST_F(CoroNet, OneThatWasAcceptedForWhoIsGoneWaitsForWhoComes) {
+TEST_F(CoroNet, ConnectionOfCancelledAcceptIsKeptForLaterOne) {
   coro::Listener listener = listen();
   const std::vector<spate::Stream> peers = connections(listener, 2);
   cancel_when_promised(*loop_, accepting(&listener), [] {});
@@ -142,10 +143,10 @@ TEST_F(CoroNet, OneThatWasAcceptedForWhoIsGoneWaitsForWhoComes) {
   EXPECT_EQ(listener.listener().accepted(), 2u);
 }
 
-TEST_F(CoroNet, AnAcceptThatIsGivenUpHasTakenNothing) {
+TEST_F(CoroNet, CancelledAcceptConsumesNothing) {
   coro::Listener listener = listen();
-  const auto impatient = [](Task<Result<Newcomer>> one) -> Task<void> {
-    const Result<Newcomer> none = co_await coro::with_deadline(1ms, std::move(one));
+  const auto impatient = [](Task<Result<Accepted>> one) -> Task<void> {
+    const Result<Accepted> none = co_await coro::with_deadline(1ms, std::move(one));
     EXPECT_EQ(none.error(), Error::deadline);
   };
   coro::run(*loop_, impatient(accepting(&listener)));
@@ -154,10 +155,10 @@ TEST_F(CoroNet, AnAcceptThatIsGivenUpHasTakenNothing) {
   EXPECT_TRUE(coro::run(*loop_, accepting(&listener)));
 }
 
-TEST_F(CoroNet, WhoIsAcceptedMayCloseTheListener) {
+TEST_F(CoroNet, AcceptingTaskMayCloseTheListener) {
   auto listener = std::make_unique<coro::Listener>(listen());
   const auto once = [](std::unique_ptr<coro::Listener>* from) -> Task<void> {
-    const Result<Newcomer> newcomer = co_await (*from)->accept();
+    const Result<Accepted> newcomer = co_await (*from)->accept();
     EXPECT_TRUE(newcomer);
     from->reset();
   };
@@ -169,10 +170,10 @@ TEST_F(CoroNet, WhoIsAcceptedMayCloseTheListener) {
   EXPECT_TRUE(scope.empty());
 }
 
-TEST_F(CoroNet, AServerStopsToAccept) {
+TEST_F(CoroNet, ServerStopsAccepting) {
   const auto serve = [](coro::Listener* listener, int* accepted) -> Task<void> {
     for (;;) {
-      const Result<Newcomer> next = co_await coro::until_stop(listener->accept());
+      const Result<Accepted> next = co_await coro::until_stop(listener->accept());
       if (!next && next.error() == std::errc::operation_canceled) co_return;
       EXPECT_TRUE(next);
       ++*accepted;
@@ -190,7 +191,7 @@ TEST_F(CoroNet, AServerStopsToAccept) {
   EXPECT_TRUE(scope.empty());
 }
 
-TEST_F(CoroNet, AListenerThatCannotBeMadeSaysWhy) {
+TEST_F(CoroNet, ListenerCreationFailureReportsTheReason) {
   const coro::Listener listener = listen();
   const auto other = coro::Listener::create(*loop_, address(listener));
   EXPECT_EQ(other.error(), std::errc::address_in_use);
@@ -199,7 +200,7 @@ TEST_F(CoroNet, AListenerThatCannotBeMadeSaysWhy) {
 
 // ---- connecting
 
-TEST_F(CoroNet, AConnectionIsMadeToAnAddressToOneOfSeveralAndByName) {
+TEST_F(CoroNet, ConnectTakesAddressListOrName) {
   const auto connect_all = [](Address to) -> Task<Result<int>> {
     int made = 0;
     const spate::Stream one = co_await coro::or_return(coro::connect(to, {.timeout = 1h}));
@@ -215,7 +216,7 @@ TEST_F(CoroNet, AConnectionIsMadeToAnAddressToOneOfSeveralAndByName) {
   EXPECT_EQ(coro::run(*loop_, connect_all(address(listener))), 3);
 }
 
-TEST_F(CoroNet, AConnectionThatIsRefusedSaysSo) {
+TEST_F(CoroNet, RefusedConnectionIsReported) {
   const auto connect_to_nobody = []() -> Task<Result<void>> {
     co_await coro::or_return(coro::connect(Address::loopback_ipv4(1)));
     co_return Result<void>();
@@ -223,7 +224,7 @@ TEST_F(CoroNet, AConnectionThatIsRefusedSaysSo) {
   EXPECT_EQ(coro::run(*loop_, connect_to_nobody()).error(), std::errc::connection_refused);
 }
 
-TEST_F(CoroNet, AnAttemptThatIsGivenUpIsGone) {
+TEST_F(CoroNet, CancelledConnectLeaksNoDescriptor) {
   const std::vector<int> before = open_fds();
   {
     coro::Scope scope(*loop_);
@@ -239,7 +240,7 @@ TEST_F(CoroNet, AnAttemptThatIsGivenUpIsGone) {
   EXPECT_EQ(open_fds(), before);
 }
 
-TEST_F(CoroNet, ANameIsResolved) {
+TEST_F(CoroNet, NameIsResolved) {
   const auto look_up = [](std::string name) -> Task<Result<std::vector<Address>>> {
     co_return co_await coro::resolve(name, 80);
   };
@@ -249,13 +250,14 @@ TEST_F(CoroNet, ANameIsResolved) {
   EXPECT_EQ(coro::run(*loop_, look_up("a b")).error(), NameError::bad_name);
 }
 
-// ---- functions with callbacks of one's own
+// ---- the user's own functions with callbacks
 
-TEST_F(CoroNet, WhatCannotBeBegunIsTheAnswer) {
+TEST_F(CoroNet, FailureToStartIsTheResult) {
   const auto asks = []() -> Task<Result<int>> {
-    co_return co_await coro::Answer<Result<int>>::of([](Loop&, auto) -> Result<std::monostate> {
-      return std::unexpected(std::make_error_code(std::errc::io_error));
-    });
+    co_return co_await coro::CallbackAwaiter<Result<int>>::of(
+        [](Loop&, auto) -> Result<std::monostate> {
+          return std::unexpected(std::make_error_code(std::errc::io_error));
+        });
   };
   EXPECT_EQ(coro::run(*loop_, asks()).error(), std::errc::io_error);
 }

@@ -1,5 +1,4 @@
-// What coroutines wait for that is no connection: signals, children, mail, and work on other
-// threads.
+// Waits for other things than connections: signals, children, mail, and work on other threads.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,7 +43,7 @@ Task<void> note_next(coro::Signals* signals, std::vector<int>* came) {
   came->push_back(signum);
 }
 
-TEST_F(CoroProcess, ASignalThatComesWhileNobodyWaitsIsNoted) {
+TEST_F(CoroProcess, SignalWithoutAWaiterIsRecorded) {
   coro::Signals signals(*loop_);
   EXPECT_FALSE(signals.add(SIGUSR1));
   EXPECT_FALSE(signals.add(SIGUSR2));
@@ -59,7 +58,7 @@ TEST_F(CoroProcess, ASignalThatComesWhileNobodyWaitsIsNoted) {
   EXPECT_EQ(came, std::vector<int>());
 }
 
-TEST_F(CoroProcess, EachSignalIsOnesAndOfWhoIsGoneTheNextOnes) {
+TEST_F(CoroProcess, EachSignalResumesOneWaiterAndSkipsCancelledOnes) {
   coro::Signals signals(*loop_);
   EXPECT_FALSE(signals.add(SIGUSR1));
   std::vector<int> came;
@@ -75,7 +74,7 @@ TEST_F(CoroProcess, EachSignalIsOnesAndOfWhoIsGoneTheNextOnes) {
   EXPECT_EQ(others.size(), 1u);
 }
 
-TEST_F(CoroProcess, ASignalThatWasPromisedToWhoIsGoneIsTheNextOnes) {
+TEST_F(CoroProcess, NextWaiterGetsSignalOfCancelledWaiter) {
   coro::Signals signals(*loop_);
   EXPECT_FALSE(signals.add(SIGUSR1));
   std::vector<int> came;
@@ -88,7 +87,7 @@ TEST_F(CoroProcess, ASignalThatWasPromisedToWhoIsGoneIsTheNextOnes) {
   EXPECT_EQ(came, std::vector<int>{SIGUSR1});
 }
 
-TEST_F(CoroProcess, MailThatWasPromisedToWhoIsGoneIsTheNextOnes) {
+TEST_F(CoroProcess, NextReceiverGetsMessageOfCancelledReceiver) {
   coro::Mailbox<int> mailbox(*loop_, 2);
   const auto receive = [](coro::Mailbox<int>* from, int* into) -> Task<void> {
     const std::optional<int> value = co_await from->receive();
@@ -106,7 +105,7 @@ TEST_F(CoroProcess, MailThatWasPromisedToWhoIsGoneIsTheNextOnes) {
   EXPECT_EQ(other, 0);
 }
 
-TEST_F(CoroProcess, SignalsKeepTheLoopAliveOnlyForWhoWaits) {
+TEST_F(CoroProcess, SignalsKeepTheLoopAliveOnlyWhileAwaited) {
   coro::Signals signals(*loop_);
   EXPECT_FALSE(signals.add(SIGUSR1));
   EXPECT_FALSE(loop_->has_work());
@@ -118,7 +117,7 @@ TEST_F(CoroProcess, SignalsKeepTheLoopAliveOnlyForWhoWaits) {
   EXPECT_FALSE(loop_->has_work());
 }
 
-TEST_F(CoroProcess, ASignalThatCannotBeCaughtIsRefused) {
+TEST_F(CoroProcess, UncatchableSignalIsRefused) {
   coro::Signals signals(*loop_);
   EXPECT_EQ(signals.add(SIGKILL), std::errc::invalid_argument);
   EXPECT_FALSE(loop_->has_work());
@@ -139,19 +138,19 @@ int child_that_exits(int code) {
 }
 Task<Result<int>> status_of(int pid) { co_return co_await coro::exit_of(pid); }
 
-TEST_F(CoroProcess, AChildsStatusIsThatOfWaitpid) {
+TEST_F(CoroProcess, ChildStatusIsThatOfWaitpid) {
   const Result<int> status = coro::run(*loop_, status_of(child_that_exits(7)));
   ASSERT_TRUE(status);
   EXPECT_TRUE(WIFEXITED(*status));
   EXPECT_EQ(WEXITSTATUS(*status), 7);
 }
 
-TEST_F(CoroProcess, WhoIsNoChildIsAnError) {
+TEST_F(CoroProcess, ProcessThatIsNotChildIsError) {
   EXPECT_EQ(coro::run(*loop_, status_of(getpid())).error(), std::errc::no_child_process);
   EXPECT_EQ(coro::run(*loop_, status_of(0)).error(), std::errc::invalid_argument);
 }
 
-TEST_F(CoroProcess, AChildThatIsGivenUpCanBeWaitedForOnceMore) {
+TEST_F(CoroProcess, ChildOfACancelledWaitCanBeWaitedForAgain) {
   const int pid = child_that_exits(3);
   const auto impatient = [](Task<Result<int>> wait) -> Task<Result<int>> {
     co_return co_await coro::with_deadline(0s, std::move(wait));
@@ -165,7 +164,7 @@ TEST_F(CoroProcess, AChildThatIsGivenUpCanBeWaitedForOnceMore) {
 
 // ---- work elsewhere
 
-TEST_F(CoroProcess, WorkIsDoneOnAnotherThreadAndItsResultComesBack) {
+TEST_F(CoroProcess, WorkRunsOnAnotherThreadAndItsResultIsReturned) {
   const auto works = [](pthread_t self, ThreadPool* pool) -> Task<Result<int>> {
     int done = 0;
     co_await coro::or_return(coro::offload([&] { done += !pthread_equal(pthread_self(), self); }));
@@ -183,7 +182,7 @@ TEST_F(CoroProcess, WorkIsDoneOnAnotherThreadAndItsResultComesBack) {
   EXPECT_EQ(coro::run(*loop_, works(pthread_self(), &pool)), 21);
 }
 
-TEST_F(CoroProcess, APoolThatIsFullSaysSo) {
+TEST_F(CoroProcess, FullPoolIsReported) {
   const auto works = [](ThreadPool* pool) -> Task<Result<void>> {
     co_await coro::or_return(coro::offload([] { ADD_FAILURE() << "done"; }, *pool));
     co_return Result<void>();
@@ -200,7 +199,7 @@ TEST_F(CoroProcess, APoolThatIsFullSaysSo) {
   EXPECT_EQ(result.error(), Error::queue_full);
 }
 
-TEST_F(CoroProcess, WorkThatIsGivenUpTellsNobody) {
+TEST_F(CoroProcess, CancelledWorkDoesNotResumeItsTask) {
   const auto works = []() -> Task<void> {
     co_await coro::offload([] { return 1; });
     ADD_FAILURE() << "it went on";

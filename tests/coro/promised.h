@@ -1,4 +1,4 @@
-// A task that is cancelled between being woken and going on.
+// Cancels a task after it was woken and before it is resumed.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,8 @@
 
 namespace spate::testing {
 
-// Lets `wait` wait while its own chain runs the loop, so that it cannot go on when it is over, and
-// cancels it then. `meanwhile` is called when it waits.
+// Runs the loop inside the task of `wait`, so that it cannot be resumed when its operation
+// completes, and cancels it then. `meanwhile` is called while it waits.
 template <class T>
 void cancel_when_promised(Loop& loop, coro::Task<T> wait, std::function<void()> meanwhile) {
   const auto run_inside = [](Loop* inner, coro::Scope* own,

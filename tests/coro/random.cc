@@ -1,10 +1,12 @@
 // A random program of tasks that do all that the headers allow: wait, await and fail, spawn, cancel
-// and destroy scopes, their own included, and run the loop. Of each coroutine it is known whether
-// it runs, waits or is gone: nobody is resumed who does not wait, nobody is destroyed while he
-// runs, and in the end nothing is left.
+// and destroy scopes, their own included, and run the loop. The model tracks whether each coroutine
+// runs, waits or is destroyed: only waiting ones are resumed, none is destroyed while it runs, and
+// in the end none is left.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
+#include <utility>
 
 #include "spate/coro/channel.h"
 #include "spate/coro/generator.h"
@@ -32,7 +34,31 @@ using namespace std::chrono_literals;
 using coro::Scope;
 using coro::Task;
 
-constexpr int kDeepest = 4;  // Of children.
+// Acts in its destructor: a local of a task, a value in a channel, a capture of a function. After
+// a move it does nothing.
+class LastAct {
+ public:
+  explicit LastAct(std::function<void()> act = {}) : act_(std::move(act)) {}
+  LastAct(LastAct&& other) noexcept : act_(std::exchange(other.act_, {})) {}
+  LastAct& operator=(LastAct&& other) noexcept {
+    std::swap(act_, other.act_);
+    return *this;
+  }
+  ~LastAct() {
+    if (act_) act_();
+  }
+
+ private:
+  std::function<void()> act_;
+};
+
+// A value of a channel or a mailbox.
+struct Letter {
+  int value;
+  LastAct last;
+};
+
+constexpr int kDeepest = 4;  // Depth of children.
 constexpr int kMostLive = 60;
 constexpr int kRoom = 3;  // In the mailbox.
 
@@ -45,6 +71,7 @@ class Program {
     serve();
   }
   ~Program() {
+    is_settling_ = true;
     crowd_.end();
     EXPECT_EQ(lives_.live, 0) << "coroutines are left";
   }
@@ -56,35 +83,35 @@ class Program {
       scripted_.clock.advance(Nanos{random_.span(2'000'000)});
     }
   }
-  // All tasks come to an end if they are left alone.
+  // All tasks end if they are left alone.
   void settle() {
     is_settling_ = true;
     bell_.set();
     for (int i = 0; i < 10'000 && lives_.live > 0; ++i) {
       if (channel_.try_receive()) ++received_;
-      if (channel_.try_send(7)) ++sent_;
+      if (channel_.try_send(letter(0))) ++sent_;
       post();
       EXPECT_FALSE(loop().run(Run::no_wait));
       scripted_.clock.advance(1ms);
     }
     EXPECT_EQ(lives_.live, 0) << "somebody is not woken";
     EXPECT_EQ(sent_, received_ + std::ssize(channel_)) << "lost, or doubled";
-    while (mailbox_.post(7)) ++posted_;
+    while (mailbox_.post(letter(0))) ++posted_;
     EXPECT_EQ(posted_, fetched_ + kRoom) << "lost, or doubled";
     EXPECT_EQ(seats_.available(), 2u);
     EXPECT_TRUE(crowd_.is_empty());
   }
-  // Whether it has tried what it is for.
+  // Returns true if the program has exercised each feature often enough.
   bool has_lived() const {
     return lives_.resumed > 100 && lives_.ended > 50 && lives_.left > lives_.ended &&
-           crowd_.failed() > 0 && stopped_ > 0 && answered_ > 0;
+           crowd_.failed() > 0 && stopped_ > 0 && answered_ > 0 && last_acts_ > 20;
   }
 
  private:
   Loop& loop() { return *scripted_.loop; }
   Nanos any_time() { return Nanos{random_.span(3'000'000)}; }
 
-  // ---- what anybody may do, at once
+  // ---- actions that are allowed at any time
 
   void act(int depth) {
     if (is_settling_) return;
@@ -113,7 +140,7 @@ class Program {
         return;
     }
   }
-  // In place of the server before, whose requests end.
+  // Replaces the server; the requests of the old one end.
   void serve() {
     server_ = must(http::Server::create(loop(), [this](http::Exchange exchange) {
       crowd_.any().spawn(answers(std::move(exchange)));
@@ -128,8 +155,20 @@ class Program {
     return std::move(mine);
   }
   void post() {
-    if (mailbox_.post(7)) ++posted_;
+    if (mailbox_.post(letter(0))) ++posted_;
   }
+  // Half of those that are made act.
+  LastAct last_act(int depth) {
+    if (is_settling_ || random_.one_in(2)) return LastAct();
+    return LastAct([this, depth] {
+      if (is_settling_ || last_depth_ == kDeepest) return;
+      ++last_acts_;
+      ++last_depth_;
+      act(depth + 1);
+      --last_depth_;
+    });
+  }
+  Letter letter(int depth) { return {7, last_act(depth)}; }
   void spawn_one() {
     if (lives_.live >= kMostLive) return;
     if (random_.one_in(2)) {
@@ -142,7 +181,9 @@ class Program {
   // ---- tasks: each waits a few times, and acts in between
 
   Task<void> plain(int depth) {
+    const LastAct first_made = last_act(depth);
     Life life(lives_);
+    const LastAct last = last_act(depth);
     for (std::size_t steps = 1 + random_.below(5); steps > 0; --steps) {
       Task<int> wait = some_wait(depth);
       life.waits();
@@ -154,7 +195,9 @@ class Program {
     life.ends();
   }
   Task<Result<void>> failing(int depth) {
+    const LastAct first_made = last_act(depth);
     Life life(lives_);
+    const LastAct last = last_act(depth);
     for (std::size_t steps = 1 + random_.below(3); steps > 0; --steps) {
       Task<Result<int>> trouble = some_trouble(depth);
       life.waits();
@@ -169,6 +212,7 @@ class Program {
   Task<Result<int>> some_trouble(int depth) {
     const bool fails = random_.one_in(3);
     Life life(lives_);
+    const LastAct last = last_act(depth);
     if (random_.one_in(2)) {
       Task<int> wait = some_wait(depth);
       life.waits();
@@ -207,6 +251,7 @@ class Program {
   }
   Task<int> has_a_deadline(int depth) {
     Life life(lives_);
+    const LastAct last = last_act(depth);
     const Nanos time = any_time();
     Task<int> child = some_wait(depth);
     life.waits();
@@ -226,11 +271,15 @@ class Program {
     life.ends();
     co_return 7;
   }
-  // Of a scope that it is not in: whose tasks it could wait for is told by their depth.
+  // Waits for a new scope. A task must not wait for a scope that it is in, and `depth`
+  // shows which those are.
   Task<int> nests(int depth) {
     Life life(lives_);
     Scope inner(loop());
-    if (random_.one_in(2)) inner.on_error([](std::error_code error) { EXPECT_TRUE(error); });
+    if (random_.one_in(2)) {
+      inner.on_error(
+          [last = last_act(depth)](std::error_code error) { EXPECT_TRUE(error); });
+    }
     for (std::size_t count = random_.below(3); count > 0; --count) inner.spawn(failing(depth));
     const bool is_patient = random_.one_in(2);
     const Nanos grace = any_time();
@@ -283,7 +332,7 @@ class Program {
   Task<int> enters() {
     Life life(lives_);
     life.waits();
-    const coro::Semaphore::Held held(co_await seats_.acquire());
+    const coro::Semaphore::Permit permit(co_await seats_.acquire());
     life.goes_on();
     const Mark inside(&inside_);
     EXPECT_LE(inside_, 2);
@@ -294,11 +343,11 @@ class Program {
     life.ends();
     co_return 7;
   }
-  // What comes out was put in, each once, in order.
+  // Each value is received once, in order.
   Task<int> sends() {
     Life life(lives_);
     life.waits();
-    const bool is_sent = co_await channel_.send(7);
+    const bool is_sent = co_await channel_.send(letter(kDeepest));
     life.goes_on();
     EXPECT_TRUE(is_sent);
     ++sent_;
@@ -308,31 +357,32 @@ class Program {
   Task<int> receives() {
     Life life(lives_);
     life.waits();
-    const std::optional<int> value = co_await channel_.receive();
+    const std::optional<Letter> value = co_await channel_.receive();
     life.goes_on();
     ++received_;
     life.ends();
-    co_return value.value_or(0);
+    co_return value ? value->value : 0;
   }
   Task<int> fetches() {
     Life life(lives_);
     life.waits();
-    const std::optional<int> value = co_await mailbox_.receive();
+    const std::optional<Letter> value = co_await mailbox_.receive();
     life.goes_on();
     ++fetched_;
     life.ends();
-    co_return value.value_or(0);
+    co_return value ? value->value : 0;
   }
   // Its own loop may be the other one.
   Task<int> calls() {
     Life life(lives_);
     life.waits();
-    const Result<int> value = co_await coro::on(loop(), [] { return 7; });
+    auto seven = [last = last_act(kDeepest)] { return 7; };
+    const Result<int> value = co_await coro::on(loop(), std::move(seven));
     life.goes_on();
     life.ends();
     co_return value.value_or(0);
   }
-  // Whoever answers may be cancelled, and the server may go.
+  // The responder may be cancelled, and the server may be destroyed.
   Task<int> asks() {
     Life life(lives_);
     http::CallOptions options{.method = http::Method::post, .body = bytes_of("seven")};
@@ -391,7 +441,7 @@ class Program {
     if (!value) co_return std::unexpected(value.error());
     co_return value->value_or(0);
   }
-  // Until there are no more, it fails, or he is tired of it.
+  // Reads values until the end, a failure, or a random choice.
   Task<int> asks_a_generator(int depth) {
     Life life(lives_);
     coro::Generator<Result<int>> values = generates(depth);
@@ -466,8 +516,8 @@ class Program {
   ScriptedLoop scripted_;
   Crowd crowd_{loop(), scripted_.clock, random_};
   coro::Semaphore seats_{2};
-  coro::Channel<int> channel_{3};
-  coro::Mailbox<int> mailbox_{loop(), kRoom};
+  coro::Channel<Letter> channel_{3};
+  coro::Mailbox<Letter> mailbox_{loop(), kRoom};
   coro::Event bell_;
   http::Server server_;
   http::Client client_;
@@ -478,10 +528,12 @@ class Program {
   std::int64_t fetched_ = 0;
   int stopped_ = 0;
   int answered_ = 0;
+  int last_acts_ = 0;   // In destructors.
+  int last_depth_ = 0;  // Destructors within each other.
   bool is_settling_ = false;
 };
 
-TEST(CoroRandom, WhoWaitsIsResumedOnceAndWhoRunsIsNotDestroyed) {
+TEST(CoroRandom, ResumesEachWaiterOnceAndDestroysNoRunningTask) {
   int lived = 0;
   const auto all = seeds(200);
   for (const std::uint64_t seed : all) {

@@ -1,7 +1,7 @@
-// A random program of tasks over all that the kernel and HTTP have: streams, packets, listeners,
-// names, signals, children, threads, requests, calls and WebSockets, each given up anywhere. What
-// comes was sent, whole and in order, whoever was cancelled meanwhile: each stream of bytes is read
-// and checked to its end by one after the other.
+// A random program of tasks over everything that the kernel and HTTP offer: streams, packets,
+// listeners, names, signals, children, threads, requests, calls and WebSockets, each cancelled
+// anywhere. Received data was sent, and is complete and in order, whichever tasks are cancelled
+// meanwhile: one task after another reads and checks each stream to its end.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,7 +45,7 @@ using coro::Task;
 constexpr int kMostBusy = 40;
 constexpr std::string_view kHttpUrl = "http://a.example/";
 
-// A child process that ends by itself, and is reaped whoever waits for it.
+// A child process that exits soon, and is reaped whether or not a task waits for it.
 class Brief {
  public:
   Brief() : pid_(fork()) {
@@ -92,7 +92,7 @@ class NetProgram {
       clock_.advance(Nanos{random_.span(2'000'000)});
     }
   }
-  // All tasks come to an end if they are left alone.
+  // All tasks end if they are left alone.
   void settle() {
     is_settling_ = true;
     for (int i = 0; i < 20'000 && lives_.live > 0; ++i) {
@@ -101,7 +101,7 @@ class NetProgram {
       other_->run(Run::no_wait);
       EXPECT_FALSE(loop().run(Run::no_wait));
       clock_.advance(1ms);
-      if (i > 3000) ::usleep(100);  // Threads and children take their time.
+      if (i > 3000) ::usleep(100);  // Threads and children need real time.
     }
     EXPECT_EQ(lives_.live, 0) << "somebody is not woken";
   }
@@ -113,7 +113,7 @@ class NetProgram {
   Loop& loop() { return *loop_; }
   Nanos any_time() { return Nanos{random_.span(3'000'000)}; }
 
-  // ---- what anybody may do, at once
+  // ---- actions that are allowed at any time
 
   void act(int depth) {
     if (is_settling_) return;
@@ -142,7 +142,7 @@ class NetProgram {
         return;
     }
   }
-  // Somebody calls at the door.
+  // Connects to the listener.
   void greet() {
     if (guests_.size() >= 8) guests_.erase(guests_.begin());
     spate::Stream& guest = guests_.emplace_back();
@@ -164,7 +164,7 @@ class NetProgram {
     }
     life.ends();
   }
-  // In something that may give it up.
+  // Inside a wait that may cancel it.
   Task<int> wrapped(Task<int> task) {
     switch (random_.below(5)) {
       case 0:
@@ -237,7 +237,7 @@ class NetProgram {
     co_return 7;
   }
 
-  // ---- streams: one end writes, the other is read by one after the other, some of them given up
+  // ---- streams: one end writes; tasks read the other one after another, and some are cancelled
 
   Task<void> writes(coro::Stream* stream, Text* text) {
     Life life(lives_);
@@ -259,7 +259,7 @@ class NetProgram {
     life.goes_on();
     life.ends();
   }
-  // Both ends' own business is over: true.
+  // Returns true when both ends have finished.
   Task<bool> reads_once(coro::Stream* stream, Text* text) {
     Life life(lives_);
     Result<Bytes> bytes;
@@ -381,10 +381,10 @@ class NetProgram {
     life.ends();
     co_return 7;
   }
-  Task<Result<coro::Newcomer>> accepts_or_returns() {
+  Task<Result<coro::Accepted>> accepts_or_returns() {
     Life life(lives_);
     life.waits();
-    coro::Newcomer newcomer(co_await coro::or_return(door_.accept()));
+    coro::Accepted newcomer(co_await coro::or_return(door_.accept()));
     life.goes_on();
     life.ends();
     co_return std::move(newcomer);
@@ -392,7 +392,7 @@ class NetProgram {
   Task<int> accepts() {
     Life life(lives_);
     const std::size_t kind = random_.below(3);
-    Result<coro::Newcomer> newcomer = std::unexpected(Error::ended);
+    Result<coro::Accepted> newcomer = std::unexpected(Error::ended);
     life.waits();
     if (kind == 0) {
       newcomer = co_await door_.accept();
@@ -530,7 +530,7 @@ class NetProgram {
     life.ends();
     co_return Result<void>();
   }
-  // Whoever answers may be cancelled.
+  // The responder may be cancelled.
   Task<int> asks() {
     Life life(lives_);
     http::CallOptions options{.method = http::Method::post, .upload = http::kUnknownSize};
@@ -655,7 +655,7 @@ class NetProgram {
   bool has_lived() const { return talked_ > 0 && answered_ > 0 && chatted_ > 0; }
 };
 
-TEST(CoroRandomNet, WhatComesWasSentWhoeverIsGivenUp) {
+TEST(CoroRandomNet, ReceivesExactlyTheSentDataDespiteCancellations) {
   int lived = 0;
   const auto all = seeds(32);
   for (const std::uint64_t seed : all) {

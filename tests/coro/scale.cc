@@ -1,4 +1,5 @@
-// Many tasks, deep ones, and long rows of what is over at once: on small stacks, in every build.
+// Many tasks, deep ones, and long series of operations that complete at once: on small stacks, in
+// every build.
 #include <gtest/gtest.h>
 #include <pthread.h>
 
@@ -35,7 +36,7 @@ Task<int> nested(int depth, int* live) {
 }
 Task<void> nests(int depth, int* live, int* result) { *result = co_await nested(depth, live); }
 
-// A sanitizer's frames on the stack are as many times larger.
+// A sanitizer enlarges stack frames by such a factor.
 constexpr int kDeep = kIsSanitized ? 1000 : 10'000;
 
 TEST(CoroScale, ManyNestedTasksAreDestroyed) {
@@ -50,7 +51,7 @@ TEST(CoroScale, ManyNestedTasksAreDestroyed) {
   EXPECT_EQ(live, 0);
 }
 
-TEST(CoroScale, ManyNestedTasksEndOneAfterTheOther) {
+TEST(CoroScale, ManyNestedTasksEndInTurn) {
   ScriptedLoop scripted;
   int live = 0;
   int result = 0;
@@ -59,7 +60,7 @@ TEST(CoroScale, ManyNestedTasksEndOneAfterTheOther) {
   EXPECT_EQ(result, kDeep);
 }
 
-// ---- what is over at once, on a small stack
+// ---- operations that complete at once, on a small stack
 
 constexpr int kOftenOver = 1'000'000;
 
@@ -90,7 +91,7 @@ Task<int> pass_many() {
   co_return std::get<1>(both);
 }
 
-// In a thread with a stack of 64 KiB, and what the thread's own data needs.
+// Runs a task on a thread with a stack of 64 KiB.
 int run_on_a_small_stack(Task<int> (*make)()) {
   struct Job {
     Task<int> (*make)();
@@ -112,11 +113,11 @@ int run_on_a_small_stack(Task<int> (*make)()) {
   return job.result;
 }
 
-TEST(CoroScale, AMillionChildrenEndAtOnceOnASmallStack) {
+TEST(CoroScale, EndsAMillionChildrenAtOnceOnASmallStack) {
   EXPECT_EQ(run_on_a_small_stack(await_many), kOftenOver);
 }
 
-TEST(CoroScale, AMillionValuesPassOnASmallStack) {
+TEST(CoroScale, PassesAMillionValuesOnASmallStack) {
   EXPECT_EQ(run_on_a_small_stack(pass_many), kOftenOver);
 }
 
@@ -135,7 +136,7 @@ Task<void> joins(Scope* scope, const int* live, bool* is_joined) {
 
 constexpr int kCrowd = 100'000;
 
-TEST(CoroScale, AScopeOfManyIsJoinedExactlyWhenTheLastIsGone) {
+TEST(CoroScale, JoinsALargeScopeExactlyWhenTheLastTaskEnds) {
   for (const std::uint64_t seed : seeds(2)) {
     SCOPED_TRACE(seed);
     Random random(seed);

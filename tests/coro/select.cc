@@ -1,6 +1,7 @@
-// Receiving from one of several channels, a mailbox, or giving up: when_any(), with_deadline() and
-// until_stop() over what receives. A random program of them: each value comes once, in the order of
-// its channel, whoever is given up or destroyed meanwhile.
+// Receiving from one of several channels or a mailbox, with a deadline or until stopped:
+// when_any(), with_deadline() and until_stop() over receive operations. A random program of them:
+// each value arrives once, in the order of its channel, whichever operations are cancelled or
+// destroyed meanwhile.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -25,9 +26,9 @@ namespace {
 using namespace std::chrono_literals;
 using coro::Task;
 
-// One of several places that values come from, in order: 1, 2, ...
+// A channel or mailbox whose values are 1, 2, ... in order.
 struct Source {
-  // Whoever receives one says so at once.
+  // Called by each receiver, at once.
   void comes(std::optional<int> value) {
     ASSERT_TRUE(value) << "nobody has closed it";
     EXPECT_EQ(*value, received + 1) << "lost, doubled, or out of order";
@@ -134,10 +135,10 @@ class Selecting {
       }
     }
   }
-  // What is not sent is the next one's; so one at a time.
+  // A value that was not sent is sent by the next task, so only one sends at a time.
   Task<void> sends() {
     const Mark mark(&live_);
-    const coro::Mutex::Held held(co_await sending_.lock());
+    const coro::Mutex::Lock lock(co_await sending_.lock());
     for (;;) {
       const bool is_sent = co_await send_one();
       EXPECT_TRUE(is_sent);
@@ -163,7 +164,7 @@ class Selecting {
   int live_ = 0;
 };
 
-TEST(CoroSelect, EachValueComesOnceWhoeverIsGivenUp) {
+TEST(CoroSelect, DeliversEachValueOnceDespiteCancellations) {
   for (const std::uint64_t seed : seeds(30)) {
     SCOPED_TRACE(seed);
     Selecting program(seed);

@@ -1,4 +1,4 @@
-// Text: bytes that go one way, of which each is known by its place.
+// Text: bytes in one direction, each of which is determined by its position.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace spate::testing {
 
-// An endless text, of lines of 16; it repeats itself after 25 of them.
+// An endless text, in lines of 16; it repeats itself after 25 of them.
 inline constexpr std::size_t kPeriod = 400;
 inline constexpr std::size_t kLongest = 400'000;
 inline const std::string& tape() {

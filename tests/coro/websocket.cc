@@ -1,5 +1,5 @@
-// WebSockets whose messages are received and sent by coroutines, on both sides, against one another
-// and against bytes.
+// WebSockets whose messages coroutines receive and send, on both sides, against one another and
+// against raw bytes.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -44,7 +44,7 @@ std::string text_in(const Message& message) {
          std::string(text_of(message.bytes)) + (message.is_last ? "" : "...");
 }
 
-// Echoes until its end, and says how it came about.
+// Echoes until its end, and records the reason.
 struct Ending {
   std::error_code error;
   CloseCode code = CloseCode::abnormal;
@@ -74,7 +74,7 @@ class CoroWebSocket : public HttpField {
     };
   }
 
-  // A server's end for the test itself, and the bytes of a client.
+  // A server's end that the test owns, and a client of raw bytes.
   std::unique_ptr<HttpPeer> accept(coro::WebSocket& socket) {
     on_request_ = [&](http::Exchange asked) {
       EXPECT_FALSE(socket.accept(std::move(asked), options_));
@@ -109,7 +109,7 @@ Task<Result<Texts>> ask(http::Client* client) {
   co_return heard;
 }
 
-TEST_F(CoroWebSocket, AClientAndAServerTalkUntilOneSaysGoodbye) {
+TEST_F(CoroWebSocket, ClientAndServerExchangeMessagesUntilOneCloses) {
   const Result<Texts> heard = coro::run(loop(), ask(&client_));
   ASSERT_TRUE(heard) << heard.error().message();
   EXPECT_EQ(*heard, (Texts{"hello", "binary ", "1000"}));
@@ -123,7 +123,7 @@ TEST_F(CoroWebSocket, AClientAndAServerTalkUntilOneSaysGoodbye) {
 
 // ---- receiving
 
-TEST_F(CoroWebSocket, MessagesThatComeTogetherAreReceivedOneByOneAndAtLeisure) {
+TEST_F(CoroWebSocket, MessagesOfOneReadAreReceivedOneByOneWithDelays) {
   const auto hear_slowly = [](coro::WebSocket* socket, Texts* heard) -> Task<Result<void>> {
     for (;;) {
       {
@@ -146,7 +146,7 @@ TEST_F(CoroWebSocket, MessagesThatComeTogetherAreReceivedOneByOneAndAtLeisure) {
   EXPECT_EQ(socket.close_reason(), "enough");
 }
 
-TEST_F(CoroWebSocket, AMessageIsReceivedInParts) {
+TEST_F(CoroWebSocket, MessageIsReceivedInParts) {
   options_.view = http::MessageView::parts;
   coro::WebSocket socket;
   const auto client = accept(socket);
@@ -160,7 +160,7 @@ TEST_F(CoroWebSocket, AMessageIsReceivedInParts) {
   EXPECT_EQ(heard, (Texts{"binary abc...", "binary def", "next"}));
 }
 
-TEST_F(CoroWebSocket, NothingIsReadWhileNobodyReceives) {
+TEST_F(CoroWebSocket, NothingIsReadWithoutAReceiver) {
   coro::WebSocket socket;
   const auto client = accept(socket);
   client->say(text("one"));
@@ -172,7 +172,7 @@ TEST_F(CoroWebSocket, NothingIsReadWhileNobodyReceives) {
   EXPECT_TRUE(socket.socket().stream().is_paused());
 }
 
-TEST_F(CoroWebSocket, AReceiveThatIsGivenUpHasTakenNothing) {
+TEST_F(CoroWebSocket, CancelledReceiveConsumesNothing) {
   coro::WebSocket socket;
   const auto client = accept(socket);
   Texts heard;
@@ -189,7 +189,7 @@ TEST_F(CoroWebSocket, AReceiveThatIsGivenUpHasTakenNothing) {
   EXPECT_EQ(heard, said);
 }
 
-TEST_F(CoroWebSocket, WhoRunsTheLoopHimselfIsGivenItLater) {
+TEST_F(CoroWebSocket, MessageReservedForACancelledReceiverIsKept) {
   coro::WebSocket socket;
   const auto client = accept(socket);
   Texts heard;
@@ -200,7 +200,7 @@ TEST_F(CoroWebSocket, WhoRunsTheLoopHimselfIsGivenItLater) {
   EXPECT_EQ(heard, (Texts{"one", "two"}));
 }
 
-TEST_F(CoroWebSocket, WhoRunsTheLoopHimselfIsToldTheEndLater) {
+TEST_F(CoroWebSocket, CloseReservedForACancelledReceiverIsReportedLater) {
   coro::WebSocket socket;
   const auto client = accept(socket);
   Texts heard;
@@ -208,7 +208,7 @@ TEST_F(CoroWebSocket, WhoRunsTheLoopHimselfIsToldTheEndLater) {
   EXPECT_EQ(coro::run(loop(), hear(&socket, 1, &heard)).error(), std::errc::connection_reset);
 }
 
-TEST_F(CoroWebSocket, WhoeverReceivesMayDestroyIt) {
+TEST_F(CoroWebSocket, ReceiverMayDestroyTheSocket) {
   const auto hear_one = [](http::Exchange asked, Texts* heard) -> Task<void> {
     coro::WebSocket socket;
     if (socket.accept(std::move(asked))) co_return;
@@ -224,7 +224,7 @@ TEST_F(CoroWebSocket, WhoeverReceivesMayDestroyIt) {
 
 // ---- sending
 
-TEST_F(CoroWebSocket, WhoeverSendsWaitsForWhoReads) {
+TEST_F(CoroWebSocket, SenderWaitsForASlowReader) {
   options_.limits = {.low = 10'000, .high = 50'000};
   const auto flood = [](coro::WebSocket* socket, int* sent) -> Task<Result<void>> {
     const std::string much(10'000, 'x');
@@ -247,7 +247,7 @@ TEST_F(CoroWebSocket, WhoeverSendsWaitsForWhoReads) {
   EXPECT_TRUE(sessions_.empty());
 }
 
-TEST_F(CoroWebSocket, AMessageIsSentInParts) {
+TEST_F(CoroWebSocket, MessageIsSentInParts) {
   const auto say = [](coro::WebSocket* socket) -> Task<Result<void>> {
     co_await coro::or_return(socket->send_part(MessageKind::text, bytes_of("ab"), false));
     const Result<void> between = co_await socket->send("no");
@@ -262,7 +262,7 @@ TEST_F(CoroWebSocket, AMessageIsSentInParts) {
   EXPECT_TRUE(client->heard().ends_with("\x01\x02"s + "ab\x80\x02" + "cd")) << client->heard();
 }
 
-TEST_F(CoroWebSocket, WhatIsSentBehindTheGoodbyeIsAnError) {
+TEST_F(CoroWebSocket, SendAfterTheCloseFrameIsAnError) {
   const auto say = [](coro::WebSocket* socket) -> Task<Result<void>> {
     co_return co_await socket->send("late");
   };
@@ -279,7 +279,7 @@ TEST_F(CoroWebSocket, WhatIsSentBehindTheGoodbyeIsAnError) {
   EXPECT_EQ(socket.close_code(), CloseCode::going_away);
 }
 
-TEST_F(CoroWebSocket, WhoWaitsForRoomIsToldOfTheEnd) {
+TEST_F(CoroWebSocket, CloseIsReportedToAWaitingSender) {
   options_.limits = {.low = 10'000, .high = 50'000};
   const auto say = [](coro::WebSocket* socket, std::error_code* error) -> Task<void> {
     const std::string much(3'000'000, 'x');
@@ -307,7 +307,7 @@ Task<Result<CloseCode>> say_goodbye(coro::WebSocket* socket) {
   co_return co_await socket->close(CloseCode::policy_violation, "out");
 }
 
-TEST_F(CoroWebSocket, WhoDoesNotAnswerAGoodbyeIsNotWaitedForLong) {
+TEST_F(CoroWebSocket, CloseTimesOutWithoutACloseFrameFromThePeer) {
   options_.close_timeout = 2s;
   coro::WebSocket socket;
   const auto client = accept(socket);
@@ -327,7 +327,7 @@ TEST_F(CoroWebSocket, WhoDoesNotAnswerAGoodbyeIsNotWaitedForLong) {
   EXPECT_TRUE(scope.empty());
 }
 
-TEST_F(CoroWebSocket, WhoReceivesAndWhoClosesAreBothTold) {
+TEST_F(CoroWebSocket, CloseIsReportedToBothReceiverAndCloser) {
   coro::WebSocket socket;
   const auto client = accept(socket);
   Texts heard;
@@ -342,7 +342,7 @@ TEST_F(CoroWebSocket, WhoReceivesAndWhoClosesAreBothTold) {
   EXPECT_EQ(error, Error::ended);
 }
 
-TEST_F(CoroWebSocket, WhoBreaksTheRulesIsAnError) {
+TEST_F(CoroWebSocket, ProtocolViolationIsAnError) {
   const auto client = peer(kAsk);
   client->say(frame({.is_masked = false}, "x"));
   turns();
@@ -353,7 +353,7 @@ TEST_F(CoroWebSocket, WhoBreaksTheRulesIsAnError) {
   EXPECT_EQ(ending_.error, std::errc::illegal_byte_sequence);
 }
 
-TEST_F(CoroWebSocket, ADrainingServerEndsThem) {
+TEST_F(CoroWebSocket, DrainingServerClosesWebSockets) {
   const auto client = peer(kAsk);
   server_.drain(1s, [] {});
   turns();
@@ -363,9 +363,9 @@ TEST_F(CoroWebSocket, ADrainingServerEndsThem) {
   EXPECT_EQ(ending_.error, Error::ended);
 }
 
-// ---- how it begins, and does not
+// ---- handshakes that succeed, and those that fail
 
-TEST_F(CoroWebSocket, WhatIsNoWebSocketIsRefusedAndStaysSo) {
+TEST_F(CoroWebSocket, RequestWithoutAnUpgradeIsRefusedPermanently) {
   coro::WebSocket socket;
   std::error_code refused;
   on_request_ = [&](http::Exchange asked) { refused = socket.accept(std::move(asked)); };
@@ -384,9 +384,9 @@ Task<Result<void>> connect_to(http::Client* client, std::string_view url) {
   co_return co_await socket.connect(*client, url, options, std::move(call));
 }
 
-TEST_F(CoroWebSocket, AConnectThatFailsSaysWhy) {
+TEST_F(CoroWebSocket, FailedConnectReportsTheReason) {
   EXPECT_EQ(coro::run(loop(), connect_to(&client_, "http://a/")).error(),
-            std::errc::invalid_argument);
+            http::HttpError::unknown_scheme);
   on_request_ = [](http::Exchange asked) { asked.respond(http::Status::not_found); };
   EXPECT_EQ(coro::run(loop(), connect_to(&client_, kSocketUrl)).error(),
             http::HttpError::not_upgraded);
@@ -397,7 +397,7 @@ TEST_F(CoroWebSocket, AConnectThatFailsSaysWhy) {
   EXPECT_EQ(coro::run(loop(), connect_to(&client_, kSocketUrl)).error(), open_error_);
 }
 
-TEST_F(CoroWebSocket, AConnectThatIsGivenUpIsCancelled) {
+TEST_F(CoroWebSocket, CancelledTaskCancelsItsConnect) {
   http::Exchange silent;
   on_request_ = [&](http::Exchange asked) { silent = std::move(asked); };
   Scope scope(loop());
@@ -410,7 +410,7 @@ TEST_F(CoroWebSocket, AConnectThatIsGivenUpIsCancelled) {
   EXPECT_FALSE(silent.is_open());
 }
 
-TEST_F(CoroWebSocket, AConnectIsStoppedAndTheSocketMayGo) {
+TEST_F(CoroWebSocket, StoppedConnectAllowsDestroyingTheSocket) {
   http::Exchange silent;
   on_request_ = [&](http::Exchange asked) { silent = std::move(asked); };
   const auto until_stopped = [](http::Client* client) -> Task<Result<void>> {
@@ -430,7 +430,7 @@ TEST_F(CoroWebSocket, AConnectIsStoppedAndTheSocketMayGo) {
   EXPECT_EQ(client_.metrics().calls, 0u);
 }
 
-TEST_F(CoroWebSocket, WhatComesBehindTheAgreementIsNotLost) {
+TEST_F(CoroWebSocket, DataAfterTheHandshakeIsNotLost) {
   const auto greet = [](http::Exchange asked) -> Task<void> {
     coro::WebSocket socket;
     if (socket.accept(std::move(asked))) co_return;
@@ -451,7 +451,7 @@ TEST_F(CoroWebSocket, WhatComesBehindTheAgreementIsNotLost) {
   EXPECT_EQ(heard, (Texts{"one", "two"}));
 }
 
-TEST_F(CoroWebSocket, WithoutMemoryItIsAnError) {
+TEST_F(CoroWebSocket, OperationsFailWithoutMemory) {
   begin_with_nothing_kept();
   const Texts right{"hello", "binary ", "1000"};
   EXPECT_EQ(coro::run(loop(), ask(&client_)), right);
@@ -480,8 +480,8 @@ TEST_F(CoroWebSocket, WithoutMemoryItIsAnError) {
   EXPECT_EQ(coro::run(loop(), ask(&client_)), right);
 }
 
-// A message that is longer than any frame, for one who cannot go on.
-TEST_F(CoroWebSocket, WithoutMemoryForAMessageTheConnectionEnds) {
+// A message longer than any frame arrives while its reader cannot be resumed.
+TEST_F(CoroWebSocket, ConnectionEndsWithoutMemoryForAMessage) {
   const auto run_inside = [](std::function<void()> meanwhile) -> Task<void> {
     meanwhile();
     co_return;
@@ -506,7 +506,7 @@ TEST_F(CoroWebSocket, WithoutMemoryForAMessageTheConnectionEnds) {
   EXPECT_TRUE(heard.empty());
 }
 
-TEST_F(CoroWebSocket, TheLoopMayGoWhileSomebodyWaits) {
+TEST_F(CoroWebSocket, LoopMayBeDestroyedDuringAReceive) {
   sessions_.spawn(echo(http::Exchange(), &options_, &ending_));
   EXPECT_TRUE(ending_.is_there);
   EXPECT_EQ(ending_.error, std::errc::broken_pipe);

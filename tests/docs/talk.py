@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A server of the docs, and somebody who talks to it.   talk.py PROGRAM WORD
+"""Tests a server of the docs with a client.   talk.py PROGRAM WORD
 
-Starts it at a free port, sends a line with WORD, waits for one that has it, and ends the server
-with SIGTERM, which it may follow in good order. Where WORD begins with a slash, it asks for that
+Starts it at a free port, sends a line with WORD, waits for a line that contains it, and ends the
+server with SIGTERM; it may also exit normally then. If WORD begins with a slash, it requests that
 path by HTTP, and waits for 200.
 """
 
@@ -14,16 +14,19 @@ import subprocess
 import sys
 import time
 
-PATIENCE = 30  # Seconds, for what is to happen soon.
+PATIENCE = 30  # Seconds, for an event that should come soon.
 
 
 def free_port():
-    """One below those that the kernel hands out, so that nobody has it before the server does."""
+    """Returns a port that is free, as is the next one. They are below the ephemeral range, so that
+    no other socket takes them before the server does."""
     while True:
         port = random.randrange(10_000, 32_000)
         try:
-            with socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True):
-                return port
+            for each in port, port + 1:
+                socket.create_server(("", each), family=socket.AF_INET6,
+                                     dualstack_ipv6=True).close()
+            return port
         except OSError:
             continue
 
@@ -39,7 +42,7 @@ def connect(port, end):
 
 
 def question(word):
-    """What is sent, and what the answer has."""
+    """Returns the request, and a part of the expected reply."""
     if word.startswith(b"/"):
         return b"GET " + word + b" HTTP/1.0\r\n\r\n", b" 200 OK\r\n"
     return word + b"\n", word

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Drives examples/coro_crawler.cc, which does what crawler.cc does.   coro_crawler.py PROGRAM"""
+"""Drives examples/coro_crawler.cc, a crawler.cc with coroutines. coro_crawler.py PROGRAM"""
 
 import sys
 

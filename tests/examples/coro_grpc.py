@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Drives examples/coro_grpc.cc: by itself, by hand, and with gRPC where that is installed.
+"""Drives examples/coro_grpc.cc: by itself, by hand, and with gRPC if it is installed.
 
 coro_grpc.py PROGRAM
 """
@@ -44,7 +44,7 @@ def framed(message, compressed=0):
 
 
 class Started(driver.Server):
-    """The server, which says how each call has ended."""
+    """The server, which prints how each call ended."""
 
     def __init__(self, program):
         super().__init__(program, "serve", "127.0.0.1:0")
@@ -55,7 +55,7 @@ class CoroGrpc(unittest.TestCase):
     program = None
 
     def ask(self, url, *words, milliseconds=FOREVER):
-        """(the lines of the answer, how the call has ended)"""
+        """Returns (the lines of the response, how the call ended)."""
         done = driver.run(self.program, url, milliseconds, *words)
         *lines, code = done.stdout.splitlines()
         self.assertEqual(done.returncode, 0 if code == "OK" else 1)
@@ -89,7 +89,8 @@ class CoroGrpc(unittest.TestCase):
         self.assertEqual(self.ask("http://127.0.0.1:1", "Greet"), ([], "UNAVAILABLE"))
 
     def by_hand(self, server, message, *more, method="Greet", kind="application/grpc"):
-        """(what curl has got, the fields before and behind it)"""
+        """Returns the body that curl received, and the fields before and after it."""
+        driver.need("curl")
         with tempfile.NamedTemporaryFile() as sent, tempfile.NamedTemporaryFile() as fields:
             sent.write(message)
             sent.flush()
@@ -115,7 +116,7 @@ class CoroGrpc(unittest.TestCase):
             self.assertIn("grpc-status: 4\r\n", fields)
             self.assertIn("HTTP/2 415", self.by_hand(server, b"", kind="text/plain")[1])
 
-    @unittest.skipIf(grpc is None, "gRPC is not installed")
+    @unittest.skipIf(grpc is None, "gRPC is not installed (package python3-grpcio)")
     def test_the_server_with_clients_of_grpc(self):
         with Started(self.program) as server, \
                 grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
@@ -157,7 +158,7 @@ class CoroGrpc(unittest.TestCase):
         while server.read_line() != "Tick CANCELLED":
             pass
 
-    @unittest.skipIf(grpc is None, "gRPC is not installed")
+    @unittest.skipIf(grpc is None, "gRPC is not installed (package python3-grpcio)")
     def test_the_client_with_a_server_of_grpc(self):
         def tick(_, context):
             number = 0

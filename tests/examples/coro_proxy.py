@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Drives examples/coro_proxy.cc, which does what proxy.cc does.   coro_proxy.py PROGRAM"""
+"""Drives examples/coro_proxy.cc, a proxy.cc with coroutines. coro_proxy.py PROGRAM"""
 
 import sys
 import threading

@@ -31,7 +31,7 @@ class CoroWebSocketChat(unittest.TestCase):
     def join(self, server, name, count):
         peer = self.come(server)
         peer.say(name)
-        self.assertEqual(peer.hear(), f"{name} has come; here: {count}")
+        self.assertEqual(peer.hear(), f"{name} joined; here: {count}")
         return peer
 
     def test_asks_for_names_and_tells_all_what_is_said(self):
@@ -39,12 +39,12 @@ class CoroWebSocketChat(unittest.TestCase):
             self.assertIn("new WebSocket", driver.curl(f"http://127.0.0.1:{server.port}/"))
             first = self.join(server, "ann", 1)
             second = self.join(server, "bob", 2)
-            self.assertEqual(first.hear(), "bob has come; here: 2")
+            self.assertEqual(first.hear(), "bob joined; here: 2")
             second.say("h\u00e9llo")
             for peer in (first, second):
                 self.assertEqual(peer.hear(), "bob: h\u00e9llo")
             second.hang_up()
-            self.assertEqual(first.hear(), "bob has left; here: 1")
+            self.assertEqual(first.hear(), "bob left; here: 1")
             stranger = self.come(server)
             server.process.terminate()
             for peer in (first, stranger):

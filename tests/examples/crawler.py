@@ -45,7 +45,7 @@ class Crawler(unittest.TestCase):
     def setUp(self):
         self.site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Site)
         self.site.is_over = threading.Event()
-        self.site.handle_error = lambda *_: None  # A crawler that gives up resets.
+        self.site.handle_error = lambda *_: None  # A crawler that times out resets its connections.
         self.url = f"http://127.0.0.1:{self.site.server_address[1]}"
         thread = threading.Thread(target=self.site.serve_forever)
         thread.start()

@@ -1,10 +1,16 @@
-"""What the tests of the examples share."""
+"""Shared by the tests of the examples."""
 
+import os
+import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import missing  # pylint: disable=wrong-import-position
 
 PATIENCE = 60  # Seconds.
 
@@ -19,7 +25,7 @@ class Program:
         return self.process.stdout.readline().rstrip("\n")
 
     def stop(self, signum=signal.SIGTERM):
-        """Its exit code; -N if signal N ended it."""
+        """Returns its exit code; -N if signal N ended it."""
         self.process.send_signal(signum)
         return self.process.wait(PATIENCE)
 
@@ -71,7 +77,7 @@ class Peer:
 
 
 class EchoTest(unittest.TestCase):
-    """What every TCP echo server passes."""
+    """Every TCP echo server passes these tests."""
 
     program = None
     arguments = ("0",)
@@ -102,8 +108,15 @@ class EchoTest(unittest.TestCase):
             peer.hang_up()
 
 
+def need(program):
+    """Skips the test if a program is not installed."""
+    if not shutil.which(program):
+        raise unittest.SkipTest(missing.not_installed(program))
+
+
 def curl(*arguments):
-    """What curl prints."""
+    """Returns the output of curl."""
+    need("curl")
     done = subprocess.run(["curl", "--silent", "--max-time", str(PATIENCE), *arguments],
                           stdout=subprocess.PIPE, text=True, timeout=2 * PATIENCE, check=False)
     return done.stdout
@@ -116,8 +129,11 @@ def run(program, *arguments):
 
 
 def main(arguments, case):
-    """Runs the tests of `case`, whose `program` is the first argument."""
+    """Runs the tests of `case`, whose `program` is the first argument. Returns the exit code."""
     case.program = arguments.pop(1)
     names = unittest.defaultTestLoader.getTestCaseNames(case)
     result = unittest.TextTestRunner().run(unittest.TestSuite(map(case, names)))
+    if result.skipped and result.testsRun == len(result.skipped):
+        print("; ".join(dict.fromkeys(reason for _, reason in result.skipped)), flush=True)
+        return missing.SKIPPED
     return 0 if result.wasSuccessful() else 1

@@ -11,7 +11,7 @@ class EventsChat(unittest.TestCase):
     program = None
 
     def join(self, server):
-        """Subscribes, and reads the answer's head."""
+        """Subscribes, and reads the response's header section."""
         peer = server.connect()
         peer.socket.sendall(b"GET /events HTTP/1.0\r\n\r\n")
         self.assertEqual(peer.hear(), "HTTP/1.1 200 OK\r")

@@ -23,7 +23,11 @@ class InspectedServer(unittest.TestCase):
             self.assertEqual([loop["name"] for loop in state()["loops"]],
                              ["workers/0", "workers/1", "main"])
             self.assertEqual(driver.curl(site + "/"), "hello\n")
-            self.assertEqual(state()["sources"][0]["readings"][0]["value"], 1)
+            readings = {source["source"]: source["readings"] for source in state()["sources"]}
+            self.assertEqual(readings["site"][0]["value"], 1)
+            requests = [reading["value"] for reading in readings["server"]
+                        if reading["name"] == "requests"]
+            self.assertEqual(sum(requests), 1)
             self.assertIn('spate_program_greeted_total{source="site"} 1\n',
                           driver.curl(inspector + "/metrics"))
             with driver.Program("curl", "--silent", "--no-buffer", inspector + "/events") as viewer:

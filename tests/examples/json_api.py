@@ -8,6 +8,11 @@ import unittest
 import driver
 
 
+def as_json(value):
+    """Returns the arguments with which curl sends a value."""
+    return ("--header", "Content-Type: application/json", "--data-binary", json.dumps(value))
+
+
 class JsonApi(unittest.TestCase):
     program = None
 
@@ -20,7 +25,7 @@ class JsonApi(unittest.TestCase):
                                    *arguments)
 
             text = 'buy "milk"\nand bread'
-            said = driver.curl("--include", "--data-binary", text, base + "/notes")
+            said = driver.curl("--include", *as_json({"text": text}), base + "/notes")
             self.assertIn("HTTP/1.1 201 Created", said)
             self.assertIn("Location: /notes/1", said)
             self.assertEqual(json.loads(driver.curl(base + "/notes/1")), {"text": text})
@@ -28,7 +33,11 @@ class JsonApi(unittest.TestCase):
             self.assertEqual(status("--request", "DELETE", base + "/notes/1"), "404")
             self.assertEqual(status(base + "/notes/1"), "404")
             self.assertEqual(status(base + "/notes/x"), "404")
-            self.assertEqual(status("--data-binary", "x" * 20_000, base + "/notes"), "413")
+            self.assertEqual(status(*as_json({"text": "x" * 20_000}), base + "/notes"), "413")
+            self.assertEqual(status("--data-binary", '{"text":"a"}', base + "/notes"), "415")
+            for bad in ({}, [], {"text": 1}):
+                said = json.loads(driver.curl(*as_json(bad), base + "/notes"))
+                self.assertEqual((said["status"], said["title"]), (400, "Bad Request"))
             self.assertEqual(status("--request", "PUT", base + "/notes/1"), "405")
             self.assertEqual(server.stop(), 0)
 

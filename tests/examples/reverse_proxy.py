@@ -5,16 +5,22 @@ import hashlib
 import http.client
 import os
 import re
+import shutil
 import socket
+import subprocess
 import sys
+import tempfile
 import threading
+import time
 import unittest
 
-import driver
+import driver  # Adds tests/support to the path.
+import missing
+import ports
 
 BODY = os.urandom(3_000_000)
 
-# Each may be read as two requests, or as one of another size, by somebody.
+# Some server may read each of these as two requests, or as one of another size.
 SMUGGLED = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
 POST = "POST / HTTP/1.1\r\nHost: a\r\n"
 REFUSED = {
@@ -44,7 +50,8 @@ REFUSED = {
     "two targets": "GET / HTTP/1.1 /x HTTP/1.1\r\nHost: a\r\n\r\n" + SMUGGLED,
     "a tab in the first line": "GET\t/ HTTP/1.1\r\nHost: a\r\n\r\n" + SMUGGLED,
 }
-# Their heads are good, so the upstream may see how they begin; not how they go on.
+# Their header sections are valid, so the upstream may see the beginning, but nothing after the
+# error.
 BROKEN_OFF = {
     "a bare line feed behind a size": "2\nhi\r\n0\r\n\r\n" + SMUGGLED,
     "a line feed in an extension": "2;x=\ny\r\nhi\r\n0\r\n\r\n" + SMUGGLED,
@@ -57,7 +64,7 @@ BROKEN_OFF = {
 
 
 class Recorder:
-    """An upstream that keeps what it is sent, and answers each request by its path and its body."""
+    """An upstream that records the requests, and answers each with its path and its body."""
 
     def __init__(self):
         self.requests = []  # Heads, as they came.
@@ -135,6 +142,114 @@ class Recorder:
         self.listener.close()
 
 
+NGINX = """
+daemon off;
+master_process off;
+pid nginx.pid;
+error_log stderr crit;
+events {{ worker_connections 256; }}
+http {{
+  access_log access.log;
+  client_body_temp_path body;
+  proxy_temp_path proxy;
+  fastcgi_temp_path fastcgi;
+  uwsgi_temp_path uwsgi;
+  scgi_temp_path scgi;
+  server {{
+    listen 127.0.0.1:{port};
+    location / {{ return 200 "hello"; }}
+  }}
+}}
+"""
+
+
+class Nginx:
+    """An nginx of one process, which can be killed and started again at the same port."""
+
+    def __init__(self):
+        self.program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
+        if self.program is None:
+            raise unittest.SkipTest(missing.not_installed("nginx"))
+        # pylint: disable-next=consider-using-with
+        self.directory = tempfile.TemporaryDirectory()
+        self.port = ports.free_port()
+        self.log = os.path.join(self.directory.name, "access.log")
+        with open(os.path.join(self.directory.name, "conf"), "w", encoding="ascii") as file:
+            file.write(NGINX.format(port=self.port))
+        self.start()
+
+    def start(self):
+        with open(self.log, "w", encoding="ascii"):
+            pass
+        # pylint: disable-next=consider-using-with
+        self.process = subprocess.Popen(
+            [self.program, "-p", self.directory.name, "-c", "conf"], cwd=self.directory.name)
+        while self.process.poll() is None:
+            try:
+                return socket.create_connection(("127.0.0.1", self.port)).close()
+            except ConnectionRefusedError:
+                time.sleep(0.01)
+        raise RuntimeError("nginx does not start")
+
+    def has_served(self):
+        return os.path.getsize(self.log) > 0
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def close(self):
+        self.kill()
+        self.directory.cleanup()
+
+
+class Load:
+    """Clients that send GET requests without a pause, and keep the statuses."""
+
+    def __init__(self, port):
+        self.port = port
+        self.count = 0
+        self.statuses = set()
+        self.changed = threading.Condition(threading.RLock())
+        self.is_over = False
+        self.clients = [threading.Thread(target=self.run) for _ in range(8)]
+        for each in self.clients:
+            each.start()
+
+    def run(self):
+        client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=driver.PATIENCE)
+        while not self.is_over:
+            try:
+                client.request("GET", "/")
+                response = client.getresponse()
+                status = response.status if response.read() == b"hello" else response.reason
+            except (OSError, http.client.HTTPException) as error:
+                status = repr(error)
+                client.close()
+            with self.changed:
+                self.count += 1
+                self.statuses.add(status)
+                self.changed.notify_all()
+        client.close()
+
+    def wait_for(self, more):
+        """Waits for responses, and returns all statuses until now."""
+        with self.changed:
+            until = self.count + more
+            self.wait_until(lambda: self.count >= until)
+            return set(self.statuses)
+
+    def wait_until(self, condition):
+        with self.changed:
+            assert self.changed.wait_for(condition, driver.PATIENCE)
+
+    def stop(self):
+        self.is_over = True
+        for each in self.clients:
+            each.join()
+        return self.statuses
+
+
 class ReverseProxy(unittest.TestCase):
     program = None
 
@@ -146,7 +261,7 @@ class ReverseProxy(unittest.TestCase):
         self.base = f"http://127.0.0.1:{self.proxy.port}"
 
     def exchange(self, text):
-        """What is answered until the proxy closes the connection."""
+        """Returns the response, read until the proxy closes the connection."""
         client = self.proxy.connect()
         client.socket.sendall(text.encode("latin-1"))
         try:
@@ -171,7 +286,7 @@ class ReverseProxy(unittest.TestCase):
         digest = hashlib.sha256(BODY).hexdigest()
         for body in (BODY, (BODY[i:i + 50_000] for i in range(0, len(BODY), 50_000))):
             client = http.client.HTTPConnection("127.0.0.1", self.proxy.port)
-            client.request("POST", "/", body)  # Chunked, if it comes in pieces.
+            client.request("POST", "/", body)  # Chunked, if it is sent in pieces.
             self.assertEqual(client.getresponse().read().decode(), digest)
             client.request("GET", "/body")
             self.assertEqual(client.getresponse().read(), BODY)
@@ -226,6 +341,22 @@ class ReverseProxy(unittest.TestCase):
             status = driver.curl("--output", "/dev/null", "--write-out", "%{http_code}",
                                  f"http://127.0.0.1:{proxy.port}/")
             self.assertEqual(status, "502")
+
+    def test_fails_no_request_while_an_upstream_is_killed_and_restarted(self):
+        upstreams = [Nginx() for _ in range(3)]
+        for each in upstreams:
+            self.addCleanup(each.close)
+        urls = [f"http://127.0.0.1:{each.port}" for each in upstreams]
+        with driver.Server(self.program, "127.0.0.1:0", *urls) as proxy:
+            load = Load(proxy.port)
+            self.addCleanup(load.stop)
+            for _ in range(3):
+                self.assertEqual(load.wait_for(200), {200})
+                upstreams[1].kill()
+                self.assertEqual(load.wait_for(400), {200})
+                upstreams[1].start()
+                load.wait_until(upstreams[1].has_served)
+            self.assertEqual(load.stop(), {200})
 
     def test_cancels_when_the_client_has_gone(self):
         client = self.proxy.connect()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Drives examples/socks5.cc: curl, clients that keep to the protocol, and some that do not.
+"""Drives examples/socks5.cc: curl, clients that follow the protocol, and some that do not.
 
 socks5.py PROGRAM
 """
@@ -41,7 +41,7 @@ def read_all(peer):
 
 
 def read_reply(peer):
-    """The reply's code, and the address that came with it."""
+    """Returns the reply's code, and its address."""
     version, code, _, kind = read(peer, 4)
     assert version == 5
     family, size = {1: (socket.AF_INET, 4), 4: (socket.AF_INET6, 16)}[kind]
@@ -88,7 +88,7 @@ class Socks5(unittest.TestCase):
         return socket.create_connection(("127.0.0.1", cls.proxy.port), timeout=PATIENCE)
 
     def go_through(self, listener):
-        """Both ends of a connection through the proxy."""
+        """Returns both ends of a connection through the proxy."""
         client = self.connect()
         client.sendall(GREETING)
         self.assertEqual(read(client, 2), GREETED)
@@ -226,7 +226,7 @@ class Socks5(unittest.TestCase):
         self.assert_hung_up(self.silent)
         self.assert_hung_up(self.slow)
 
-    @unittest.skipUnless(shutil.which("curl"), "curl is not installed")
+    @unittest.skipUnless(shutil.which("curl"), "curl is not installed (package curl)")
     def test_serves_curl(self):
         page = bytes(range(256)) * 20_000
 

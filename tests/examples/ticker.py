@@ -14,12 +14,14 @@ import driver
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir, "support"))
 # pylint: disable=wrong-import-position
 import browser  # noqa: E402
+import missing  # noqa: E402
 from websocket_client import CLOSE, WebSocket  # noqa: E402
 
 LISTENERS = 1000
 PRICE = "document.querySelector('h1')?.textContent"
 
-# A hundred on each of ten connections of HTTP/2: the first four prices that each is told.
+# Opens a hundred streams on each of ten connections of HTTP/2, and prints the first four prices of
+# each.
 NODE = """
 const listeners = 1000, each = 100, ticks = 4;
 let left = listeners;
@@ -71,7 +73,7 @@ class Ticker(unittest.TestCase):
         return peer
 
     def test_tells_a_thousand_each_tick_in_turn(self):
-        allow_descriptors(LISTENERS + 100)  # The server's as well.
+        allow_descriptors(LISTENERS + 100)  # The server inherits the limit.
         prices = {}
         with driver.Server(self.program, "0") as server:
             self.assertIn("new WebSocket", driver.curl(f"http://127.0.0.1:{server.port}/"))
@@ -93,7 +95,7 @@ class Ticker(unittest.TestCase):
             self.assertEqual(server.process.wait(driver.PATIENCE), 0)
         self.assertGreater(len(set(prices.values())), 1)
 
-    @unittest.skipUnless(shutil.which("node"), "Node is not installed")
+    @unittest.skipUnless(shutil.which("node"), missing.not_installed("node"))
     def test_tells_a_thousand_over_http2(self):
         with driver.Server(self.program, "0") as server:
             done = driver.run("node", "-e", NODE, f"http://127.0.0.1:{server.port}")
@@ -108,7 +110,7 @@ class Ticker(unittest.TestCase):
             for each in told:
                 self.assertEqual(prices.setdefault(each["tick"], each["price"]), each["price"])
 
-    @unittest.skipUnless(browser.program(), "no browser is installed")
+    @unittest.skipUnless(browser.program(), missing.not_installed("chromium"))
     def test_is_a_page_that_moves(self):
         with driver.Server(self.program, "0") as server, \
                 browser.Browser(browser.program()) as chromium:

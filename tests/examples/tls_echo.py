@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Drives examples/tls_echo.cc, with whatever speaks TLS and is installed.   tls_echo.py PROGRAM"""
+"""Drives examples/tls_echo.cc, with each installed program that speaks TLS.   tls_echo.py
+PROGRAM"""
 
 import os
 import shutil
@@ -13,14 +14,17 @@ import unittest
 
 import driver
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir, "support"))
+import missing  # noqa: E402  pylint: disable=wrong-import-position
+
 OPENSSL = shutil.which("openssl")
 
 
 def has(program):
-    return unittest.skipUnless(shutil.which(program), f"there is no {program}")
+    return unittest.skipUnless(shutil.which(program), missing.not_installed(program))
 
 
-@unittest.skipUnless(OPENSSL, "there is no openssl, which makes the certificate")
+@unittest.skipUnless(OPENSSL, missing.not_installed("openssl"))
 class TlsEcho(unittest.TestCase):
     program = None
 

@@ -1,4 +1,4 @@
-// An exception goes from a task to whoever awaits it; out of a spawned task it ends the program.
+// An exception propagates from a task to its awaiter; out of a spawned task it ends the program.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -40,7 +40,7 @@ coro::Task<bool> catches(coro::Task<int> task) {
   co_return is_caught;
 }
 
-// Its last is what is thrown; from then on there is none.
+// Throws after its only value; the generator is finished then.
 coro::Generator<int> throws_behind_one() {
   const Local local;
   co_yield 1;

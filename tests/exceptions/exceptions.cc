@@ -1,6 +1,6 @@
-// Every kind of callback throws, each in a process of its own: that ends by std::terminate(), and
-// says whose callback it was and, in the standard handler's words, what was thrown.
-#include <sys/resource.h>
+// Every kind of callback throws, each in a separate process. The process must end by
+// std::terminate(), and print the kind of callback and the exception, in the standard handler's
+// words.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "ending.h"
 #include "spate/async.h"
 #include "spate/child.h"
 #include "spate/hooks.h"
@@ -22,6 +23,7 @@
 #include "spate/net/resolver.h"
 #include "spate/net/session.h"
 #include "spate/net/stream.h"
+#include "spate/net/tls.h"
 #include "spate/net/workers.h"
 #include "spate/offload.h"
 #include "spate/periodic.h"
@@ -118,7 +120,7 @@ void cleanup(Loop&) {
   loop.reset();
 }
 
-// Ends as this process's own child does.
+// Exits as this process's own child does.
 void fork_hook(Loop& loop) {
   Fork hook(loop, [] { fail(); });
   hook.start();
@@ -229,6 +231,14 @@ void relayed(Loop& loop) {
   run(loop);
 }
 
+// Without a context the handshake fails.
+void secured(Loop& loop) {
+  Result<std::pair<Stream, Stream>> pair = Stream::memory_pair(loop);
+  const auto connecting =
+      start_tls(std::move(pair->first), TlsContext(), "host", [](TlsResult<Stream>) { fail(); });
+  run(loop);
+}
+
 void datagram(Loop& loop) {
   Datagram datagram = Datagram::create(loop, Address::loopback_ipv4(0)).value();
   ThrowingPackets handler;
@@ -273,7 +283,7 @@ void resolved_each(Loop& loop) {
   run(loop);
 }
 
-// On a thread of its own.
+// Accepts on the thread of a worker.
 void accept_on_a_worker(Loop& loop) {
   const std::unique_ptr<Workers> workers = Workers::create({.threads = 1}).value();
   const Address address =
@@ -336,6 +346,7 @@ constexpr Case kCases[] = {
     {"StreamHandler", session},
     {"Sessions", drained},
     {"relay()", relayed},
+    {"TLS", secured},
     {"DatagramHandler", datagram},
     {"Listener", accept},
     {"connect()", connected},
@@ -350,45 +361,15 @@ constexpr Case kCases[] = {
     {"offload()", offloaded_and_done},
 };
 
-// In a process of its own. What reaches the end was caught here: the loop let it through.
-[[noreturn]] void throw_in_callback(const Case& what, int errors) {
-  const rlimit no_core{};
-  ::setrlimit(RLIMIT_CORE, &no_core);
-  ::dup2(errors, STDERR_FILENO);
-  const auto loop = Loop::create().value();
-  try {
-    what.throws(*loop);
-  } catch (...) {
-    ::_exit(2);
-  }
-  ::_exit(1);
-}
-
-std::string read_all(int fd) {
-  std::string all;
-  char bytes[512];
-  for (ssize_t size; (size = ::read(fd, bytes, sizeof(bytes))) > 0;)
-    all.append(bytes, static_cast<std::size_t>(size));
-  return all;
-}
-
 bool ends_as_it_should(const Case& what) {
-  int ends[2];
-  if (::pipe(ends) != 0) return false;
-  const int pid = ::fork();
-  if (pid == 0) throw_in_callback(what, ends[1]);
-  ::close(ends[1]);
-  const std::string said = read_all(ends[0]);
-  ::close(ends[0]);
-  int status = 0;
-  ::waitpid(pid, &status, 0);
-  const std::string line = std::string("spate: an exception left a callback: ") + what.whose + "\n";
-  const bool is_right = WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT &&
-                        said.starts_with(line) &&
-                        said.find("thrown by the test") != std::string::npos;
-  if (!is_right)
-    std::printf("%s: ended with status %x, and said:\n%s\n", what.whose, status, said.c_str());
-  return is_right;
+  return testing::exception_ends(what.whose, [&] {
+    const auto loop = Loop::create().value();
+    try {
+      what.throws(*loop);
+    } catch (...) {
+      ::_exit(2);  // The loop let the exception through.
+    }
+  });
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Memory runs out at the first allocation, the second, the third ... until a scenario gets by
-// without a failure. A start() says false, an event comes later; nothing is lost and nothing leaks.
+// Memory runs out at the first allocation, the second, the third ... until a scenario runs without
+// a failure. start() returns false, or an event comes later; nothing is lost and nothing leaks.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -45,7 +45,7 @@ void for_each_failure(const std::function<void(ScriptedLoop&)>& scenario) {
   }
 }
 
-// Tries again until it works.
+// Tries again until it succeeds.
 template <class F>
 void insist(F start) {
   int tries = 0;
@@ -59,7 +59,7 @@ void turn_until(ScriptedLoop& scripted, const bool& done) {
   }
 }
 
-// One test a kind of event: whatever happens meanwhile, its callback comes.
+// One test for each kind of event: whatever fails meanwhile, its callback comes.
 class MemoryRunsOut : public ::testing::Test {
  protected:
   template <class Scenario>
@@ -78,7 +78,7 @@ class MemoryRunsOut : public ::testing::Test {
   bool delivered_ = false;
 };
 
-TEST_F(MemoryRunsOut, AndAnIoIsServedAllTheSame) {
+TEST_F(MemoryRunsOut, IoIsStillServed) {
   for_each_failure([this](ScriptedLoop& scripted) {
     delivered_ = false;
     const int fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -96,7 +96,7 @@ TEST_F(MemoryRunsOut, AndAnIoIsServedAllTheSame) {
   });
 }
 
-TEST_F(MemoryRunsOut, AndARefusedIoIsToldAllTheSame) {
+TEST_F(MemoryRunsOut, RefusedIoIsStillReported) {
   const int fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   expect_delivery([this, fd](ScriptedLoop& scripted) {
     scripted.backend->refusals[fd] = -EBADF;
@@ -107,7 +107,7 @@ TEST_F(MemoryRunsOut, AndARefusedIoIsToldAllTheSame) {
   ::close(fd);
 }
 
-TEST_F(MemoryRunsOut, AndATimerExpiresAllTheSame) {
+TEST_F(MemoryRunsOut, TimerStillExpires) {
   for (const Nanos repeat : {Nanos{0}, Nanos{1000}}) {
     expect_delivery([this, repeat](ScriptedLoop& scripted) {
       Timer timer(*scripted.loop, deliver());
@@ -119,7 +119,7 @@ TEST_F(MemoryRunsOut, AndATimerExpiresAllTheSame) {
   }
 }
 
-TEST_F(MemoryRunsOut, AndNoneOfManyTimersIsLost) {
+TEST_F(MemoryRunsOut, NoneOfManyTimersIsLost) {
   for_each_failure([](ScriptedLoop& scripted) {
     int called = 0;
     std::vector<std::unique_ptr<Timer>> timers;
@@ -135,7 +135,7 @@ TEST_F(MemoryRunsOut, AndNoneOfManyTimersIsLost) {
   });
 }
 
-TEST_F(MemoryRunsOut, AndATaskIsCalledAllTheSame) {
+TEST_F(MemoryRunsOut, TaskIsStillCalled) {
   expect_delivery([this](ScriptedLoop& scripted) {
     insist([&] { return scripted.loop->post(deliver()); });
     turn_until(scripted, delivered_);
@@ -143,7 +143,7 @@ TEST_F(MemoryRunsOut, AndATaskIsCalledAllTheSame) {
   });
 }
 
-TEST_F(MemoryRunsOut, AndAnAsyncIsCalledAllTheSame) {
+TEST_F(MemoryRunsOut, AsyncIsStillCalled) {
   expect_delivery([this](ScriptedLoop& scripted) {
     Async async(*scripted.loop, deliver());
     insist([&] { return async.start(); });
@@ -153,7 +153,7 @@ TEST_F(MemoryRunsOut, AndAnAsyncIsCalledAllTheSame) {
   });
 }
 
-TEST_F(MemoryRunsOut, AndASignalIsReportedAllTheSame) {
+TEST_F(MemoryRunsOut, SignalIsStillReported) {
   expect_delivery([this](ScriptedLoop& scripted) {
     Signal signal(*scripted.loop, deliver());
     insist([&] { return !signal.start(SIGUSR1); });
@@ -162,7 +162,7 @@ TEST_F(MemoryRunsOut, AndASignalIsReportedAllTheSame) {
   });
 }
 
-TEST_F(MemoryRunsOut, AndAPeriodicIsCalledAllTheSame) {
+TEST_F(MemoryRunsOut, PeriodicIsStillCalled) {
   expect_delivery([this](ScriptedLoop& scripted) {
     Periodic periodic(*scripted.loop, deliver());
     insist([&] { return periodic.start_at(scripted.clock.wall() + std::chrono::milliseconds{2}); });
@@ -171,7 +171,7 @@ TEST_F(MemoryRunsOut, AndAPeriodicIsCalledAllTheSame) {
   });
 }
 
-TEST_F(MemoryRunsOut, AndTheEndOfAChildIsReportedAllTheSame) {
+TEST_F(MemoryRunsOut, ChildExitIsStillReported) {
   expect_delivery([this](ScriptedLoop& scripted) {
     const int pid = ::fork();
     if (pid == 0) ::_exit(3);
@@ -184,7 +184,7 @@ TEST_F(MemoryRunsOut, AndTheEndOfAChildIsReportedAllTheSame) {
   });
 }
 
-TEST_F(MemoryRunsOut, AndAChangedPathIsReportedAllTheSame) {
+TEST_F(MemoryRunsOut, ChangedPathIsStillReported) {
   const std::string path = ::testing::TempDir() + "spate_memory_" + std::to_string(::getpid());
   expect_delivery([this, &path](ScriptedLoop& scripted) {
     ::unlink(path.c_str());
@@ -193,7 +193,7 @@ TEST_F(MemoryRunsOut, AndAChangedPathIsReportedAllTheSame) {
     ::close(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     for (int turn = 0; turn < 10 && !delivered_; ++turn) {
       for (const auto& [fd, registration] : scripted.backend->registered) {
-        scripted.backend->report(fd, Events::read);  // Whichever of them is inotify's.
+        scripted.backend->report(fd, Events::read);  // One of these descriptors is inotify's.
       }
       scripted.clock.advance(std::chrono::seconds{6});
       ASSERT_FALSE(scripted.loop->run(Run::no_wait));
@@ -202,7 +202,7 @@ TEST_F(MemoryRunsOut, AndAChangedPathIsReportedAllTheSame) {
   ::unlink(path.c_str());
 }
 
-TEST_F(MemoryRunsOut, AndOnceCallsAllTheSame) {
+TEST_F(MemoryRunsOut, OnceIsStillCalled) {
   expect_delivery([this](ScriptedLoop& scripted) {
     insist([&] {
       return !scripted.loop->once(1, Events::read, Nanos{1000}, [this](Events events) {
@@ -216,7 +216,7 @@ TEST_F(MemoryRunsOut, AndOnceCallsAllTheSame) {
   });
 }
 
-TEST_F(MemoryRunsOut, AndAfterCallsAllTheSame) {
+TEST_F(MemoryRunsOut, AfterIsStillCalled) {
   expect_delivery([this](ScriptedLoop& scripted) {
     insist([&] { return !scripted.loop->after(Nanos{1000}, deliver()); });
     EXPECT_EQ(scripted.loop->active_count(), 1);
@@ -225,7 +225,7 @@ TEST_F(MemoryRunsOut, AndAfterCallsAllTheSame) {
   });
 }
 
-TEST_F(MemoryRunsOut, AndWhatWasDeferredIsCalled) {
+TEST_F(MemoryRunsOut, DeferredTaskIsStillCalled) {
   expect_delivery([this](ScriptedLoop& scripted) {
     insist([&] { return scripted.loop->defer(deliver()); });
     EXPECT_EQ(scripted.loop->pending_count(), 1u);
@@ -233,7 +233,7 @@ TEST_F(MemoryRunsOut, AndWhatWasDeferredIsCalled) {
   });
 }
 
-TEST_F(MemoryRunsOut, AndOnSignalCallsAllTheSame) {
+TEST_F(MemoryRunsOut, OnSignalIsStillCalled) {
   expect_delivery([this](ScriptedLoop& scripted) {
     insist([&] { return !scripted.loop->on_signal(SIGUSR1, deliver()); });
     ::raise(SIGUSR1);
@@ -241,7 +241,7 @@ TEST_F(MemoryRunsOut, AndOnSignalCallsAllTheSame) {
   });
 }
 
-TEST_F(MemoryRunsOut, AndHooksComeInALaterTurn) {
+TEST_F(MemoryRunsOut, HooksAreCalledInALaterTurn) {
   expect_delivery([this](ScriptedLoop& scripted) {
     Check check(*scripted.loop, deliver());
     insist([&] { return check.start(); });
@@ -254,7 +254,7 @@ TEST_F(MemoryRunsOut, AndHooksComeInALaterTurn) {
   });
 }
 
-TEST_F(MemoryRunsOut, AndAForkHookIsCalledAllTheSame) {
+TEST_F(MemoryRunsOut, ForkHookIsStillCalled) {
   expect_delivery([this](ScriptedLoop& scripted) {
     Fork fork(*scripted.loop, deliver());
     insist([&] { return fork.start(); });
@@ -263,7 +263,7 @@ TEST_F(MemoryRunsOut, AndAForkHookIsCalledAllTheSame) {
   });
 }
 
-TEST_F(MemoryRunsOut, AndFeedSaysSo) {
+TEST_F(MemoryRunsOut, FeedReportsTheFailure) {
   for_each_failure([](ScriptedLoop& scripted) {
     int called = 0;
     Timer timer(*scripted.loop, [&called] { ++called; });
@@ -274,8 +274,8 @@ TEST_F(MemoryRunsOut, AndFeedSaysSo) {
   });
 }
 
-// What cannot be queued now is queued in a later turn; this one has to end all the same.
-TEST(MemoryThatStaysOut, DoesNotKeepATurnFromEnding) {
+// An event that cannot be queued now is queued in a later turn; this turn must still end.
+TEST(MemoryShortage, DoesNotPreventATurnFromEnding) {
   ScriptedLoop scripted;
   int called = 0;
   Timer once(*scripted.loop, [&called] { ++called; });
@@ -297,7 +297,7 @@ TEST(MemoryThatStaysOut, DoesNotKeepATurnFromEnding) {
   EXPECT_EQ(called, 2);
 }
 
-TEST(Reserve, MakesStartingIosAndTimersIndependentOfMemory) {
+TEST(Reserve, AllowsStartingIosAndTimersWithoutMemory) {
   ScriptedLoop scripted;
   constexpr int kCount = 200;
   ASSERT_TRUE(scripted.loop->reserve(kCount + 100, kCount));

@@ -1,5 +1,5 @@
-// Memory runs out inside the real backends: a loop that cannot be made says so, and readiness that
-// could not be told of is told of later.
+// Memory runs out inside the real backends: creating a loop reports it, and readiness that could
+// not be stored is reported later.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -21,9 +21,9 @@ class BackendMemory : public ::testing::TestWithParam<std::string_view> {
   auto create() { return Loop::create({.backend = GetParam()}); }
 };
 INSTANTIATE_TEST_SUITE_P(EveryBackend, BackendMemory, ::testing::ValuesIn(testing::backends_here()),
-                         [](const auto& test) { return std::string(test.param); });
+                         testing::backend_test_name);
 
-TEST_P(BackendMemory, ALoopIsMadeOrRefusedWithAnError) {
+TEST_P(BackendMemory, LoopCreationSucceedsOrReportsAnError) {
   bool failed = true;
   for (std::uint64_t nth = 1; failed; ++nth) {
     ASSERT_LT(nth, 100u);
@@ -39,7 +39,7 @@ TEST_P(BackendMemory, ALoopIsMadeOrRefusedWithAnError) {
   }
 }
 
-TEST_P(BackendMemory, WhatIsReadyIsToldOfSoonerOrLater) {
+TEST_P(BackendMemory, ReadinessIsEventuallyReported) {
   constexpr int kPipes = 300;
   auto loop = *create();
   std::vector<int> fds;

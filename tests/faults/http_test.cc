@@ -1,12 +1,13 @@
-// HTTP, and one thing after another that the system refuses: the first call of a kind fails, or the
-// second, the third ... until a scenario gets by without a failure. Each ends, well or with an
-// error, and nothing hangs or leaks; the server serves the next request.
+// HTTP with failing system calls: the first call of a kind fails, or the second, the third ...
+// until a scenario runs without a failure. Each scenario ends with success or an error, and nothing
+// hangs or leaks; the server serves the next request.
 #include <gtest/gtest.h>
 
 #include <cerrno>
 #include <functional>
 #include <memory>
 #include <new>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +23,7 @@
 #include "tests/support/own_tree.h"
 #include "tests/support/scripted.h"
 
-// Objects, too, that nothing but `new` asks for, run out with the plan's memory.
+// Makes nothrow `new` fail with the plan's memory, too.
 namespace {
 bool is_new_injected = false;
 }
@@ -37,10 +38,10 @@ namespace {
 using http::Exchange;
 using http::Status;
 
-// More than any queue takes before it is full, whole or in three.
+// More than any queue holds before it is full, whole or in three pieces.
 const std::string kLong(300'000, 'x');
 
-// Keeps a stream, says what it is told, and ends with it.
+// Keeps a stream, sends back its input, and ends with it.
 class Echo final : public StreamHandler {
  public:
   void take(Stream stream) {
@@ -69,7 +70,7 @@ class Echo final : public StreamHandler {
 
 enum class Spoken : bool { http1, http2 };
 
-// A server with something of everything, a gateway to it, and a client of both.
+// A server with many features, a gateway to it, and a client of both.
 class Scene final : public http::CallHandler {
  public:
   Scene(const OwnTree& tree, Spoken spoken)
@@ -115,7 +116,7 @@ class Scene final : public http::CallHandler {
   void ask_gateway(const std::string& path, http::CallOptions options = {}) {
     send(outer_port_, path, std::move(options));
   }
-  // Whether it has come to an end, by its deadline at the latest.
+  // Runs until the end, by the deadline at the latest. Returns whether it came.
   bool has_ended() {
     for (int i = 0; i < 40 && !is_over_; ++i) {
       for (int turn = 0; turn < 60 && !is_over_; ++turn) loop.run(Run::no_wait);
@@ -123,7 +124,7 @@ class Scene final : public http::CallHandler {
     }
     return is_over_;
   }
-  // Whether a request, and one through the gateway, is served as ever.
+  // Returns whether a request, and one through the gateway, is still served.
   bool serves() {
     client_ = must(http::Client::create(loop, asking()));
     for (const std::uint16_t port : {port_, outer_port_}) {
@@ -134,7 +135,8 @@ class Scene final : public http::CallHandler {
     }
     return true;
   }
-  // Nothing is left behind when everybody has gone, nor comes back once all deadlines are over.
+  // Returns true if nothing is left after everything was destroyed, nor appears after all
+  // deadlines.
   bool is_tidy() {
     call_ = {};
     client_ = {};
@@ -234,6 +236,7 @@ struct Fault {
   SystemCall call;
   int error;
 };
+void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }
 constexpr Fault kFaults[] = {
     {"Allocate", SystemCall::allocate, ENOMEM},
     {"Receive", SystemCall::receive, ECONNRESET},
@@ -282,7 +285,7 @@ const std::vector<Scenario>& scenarios() {
 
 class HttpFaults : public ::testing::TestWithParam<Fault> {
  protected:
-  // False when the plan had nothing to do any more.
+  // Returns false when the plan no longer had any effect.
   bool survives(const Scenario& scenario, Spoken spoken, std::uint64_t nth, std::uint64_t times) {
     Scene scene(tree_, spoken);
     FaultPlan plan;
@@ -318,14 +321,14 @@ class HttpFaults : public ::testing::TestWithParam<Fault> {
   OwnTree tree_;
 };
 
-TEST_P(HttpFaults, EndEveryScenarioAndNothingElse) { end_every_scenario(Spoken::http1); }
+TEST_P(HttpFaults, EveryHttp1ScenarioEndsCleanly) { end_every_scenario(Spoken::http1); }
 
-TEST_P(HttpFaults, EndEveryScenarioOfHttp2AndNothingElse) { end_every_scenario(Spoken::http2); }
+TEST_P(HttpFaults, EveryHttp2ScenarioEndsCleanly) { end_every_scenario(Spoken::http2); }
 
 INSTANTIATE_TEST_SUITE_P(Each, HttpFaults, ::testing::ValuesIn(kFaults),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         ::testing::PrintToStringParamName());
 
-// A server of HTTP/2, and a client that asks for a bit of everything.
+// A server of HTTP/2, and a client that exercises many features.
 class Http2Scene {
  public:
   explicit Http2Scene(const OwnTree& tree) : files_(must(http::Files::open(tree.root()))) {
@@ -404,7 +407,7 @@ class Http2Scene {
   std::vector<Exchange> kept_;
 };
 
-TEST(Http2Faults, OfMemoryEndWhatTheyBefallAndNothingElse) {
+TEST(Http2Faults, EndOnlyTheAffectedStreams) {
   OwnTree tree;
   tree.write("long", kLong);
   for (const std::uint64_t times : {1u, 4u}) {
@@ -427,7 +430,7 @@ TEST(Http2Faults, OfMemoryEndWhatTheyBefallAndNothingElse) {
   }
 }
 
-// A client of HTTP/2 that asks a server of it for a bit of everything.
+// A client of HTTP/2 that exercises many features of a server.
 class Http2ClientScene {
  public:
   Http2ClientScene() {
@@ -466,7 +469,7 @@ class Http2ClientScene {
       turns(20);
       clock_.advance(Nanos{5'000'000'000});
     }
-    // An idle timeout may be lost for want of memory, too.
+    // An idle timeout may be lost for lack of memory, too.
     client_.close_idle();
     turns(20);
     return told_ == asked_ && client_.metrics().calls == 0 && client_.metrics().connections == 0 &&
@@ -498,7 +501,7 @@ class Http2ClientScene {
   void fetch(std::string path, http::CallOptions options = {}) {
     calls_.push_back(fetch_call(std::move(path), std::move(options)));
   }
-  // Told of once, unless it cannot even be begun.
+  // on_closed() is called once, unless the call cannot even begin.
   http::Call fetch_call(std::string path, http::CallOptions options = {}) {
     http::Call call = client_.fetch(
         "http://a" + path, [this](Result<http::Response>) { ++told_; }, std::move(options));
@@ -521,7 +524,7 @@ class Http2ClientScene {
   int told_ = 0;
 };
 
-TEST(Http2ClientFaults, OfMemoryEndTheCallsThatTheyBefallOnce) {
+TEST(Http2ClientFaults, EndEachAffectedCallOnce) {
   for (const std::uint64_t times : {1u, 4u}) {
     bool has_failed = true;
     for (std::uint64_t nth = 1; has_failed && !HasFailure(); ++nth) {

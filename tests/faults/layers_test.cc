@@ -1,5 +1,5 @@
-// Layers with structs of their own: nodes inside a 128-byte struct as libevent's, and inside
-// 48-byte structs as libev's; delivery through a Dispatcher; nothing allocated beside a struct.
+// Layers with their own structs: nodes inside a 128-byte struct as libevent's, and inside 48-byte
+// structs as libev's; delivery through a Dispatcher; no allocation besides the struct.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,10 +26,10 @@ constexpr short kRead = 2;
 constexpr short kWrite = 4;
 constexpr short kPersist = 16;
 
-// ---- libevent's shape: one struct for a descriptor, a timeout, or whichever comes first
+// ---- libevent's layout: one struct for a descriptor, a timeout, or whichever comes first
 
-// The user's fields lie where libevent's are. The nodes lie over the rest, and their `context` and
-// `callback`, which core reads in the default dispatch only, over fields of the user's.
+// The user's members are at libevent's offsets. The nodes overlap the rest, and their `context` and
+// `callback`, which core reads in the default dispatch only, overlap members of the user's.
 struct BigEvent {
   alignas(8) unsigned char bytes[128];
 
@@ -75,7 +75,7 @@ class BigLayer final : public Dispatcher {
   void expired(Loop& loop, TimerNode& node) override {
     activate(loop, BigEvent::of(node), kTimeout);
   }
-  // In a batch, as a binding that enters its interpreter once takes them.
+  // In a batch, as a binding takes them that enters its interpreter once.
   void run_pending(Loop& loop) override {
     Due due;
     while (loop.take(due)) batch_.push_back(&BigEvent::of(*due.node));
@@ -139,7 +139,7 @@ class BigLayerTest : public ::testing::Test {
     bool operator==(const Call&) const = default;
   };
 
-  // The nodes stick out of the struct: a sanitizer sees whoever touches what sticks out.
+  // The nodes extend beyond the struct, so that a sanitizer reports any access to the part outside.
   std::unique_ptr<BigEvent> make(int fd, short events) {
     auto event = std::make_unique<BigEvent>();
     BigLayer::assign(*event, fd, events, on_event, this);
@@ -177,7 +177,7 @@ TEST_F(BigLayerTest, MergesADescriptorAndATimeoutIntoOneActivation) {
   EXPECT_EQ(loop().active_count(), 0);
 }
 
-TEST_F(BigLayerTest, StopsBothNodesOfAnEventThatDoesNotPersist) {
+TEST_F(BigLayerTest, NonPersistentEventStopsBothItsNodes) {
   const auto event = make(1, kRead);
   ASSERT_TRUE(BigLayer::add(loop(), *event, std::chrono::seconds{1}));
   turn();
@@ -188,7 +188,7 @@ TEST_F(BigLayerTest, StopsBothNodesOfAnEventThatDoesNotPersist) {
   EXPECT_EQ(event->timer_node().head.active, 0u);
 }
 
-TEST_F(BigLayerTest, LeavesTheFieldsOfTheUserAsTheyWere) {
+TEST_F(BigLayerTest, UserFieldsAreUnchanged) {
   const auto event = make(1, kRead | kPersist);
   ASSERT_TRUE(BigLayer::add(loop(), *event, std::chrono::milliseconds{1}));
   for (int i = 0; i < 5; ++i) {
@@ -204,7 +204,7 @@ TEST_F(BigLayerTest, LeavesTheFieldsOfTheUserAsTheyWere) {
   layer_.remove(loop(), *event);
 }
 
-TEST_F(BigLayerTest, SkipsWhatIsStoppedAfterItWasTakenInABatch) {
+TEST_F(BigLayerTest, EventStoppedAfterBatchingIsSkipped) {
   std::vector<std::unique_ptr<BigEvent>> events;
   for (int i = 0; i < 3; ++i) {
     events.push_back(make(-1, 0));
@@ -216,7 +216,7 @@ TEST_F(BigLayerTest, SkipsWhatIsStoppedAfterItWasTakenInABatch) {
   EXPECT_EQ(calls_, (std::vector<Call>{{-1, kTimeout}, {-1, kTimeout}}));
 }
 
-TEST_F(BigLayerTest, NeverGetsWhatIsStoppedBeforeTheTurnIsTaken) {
+TEST_F(BigLayerTest, EventStoppedBeforeTheTurnIsNotDelivered) {
   const auto event = make(-1, 0);
   loop().feed(event->activation(), Events::custom);
   layer_.remove(loop(), *event);
@@ -224,7 +224,7 @@ TEST_F(BigLayerTest, NeverGetsWhatIsStoppedBeforeTheTurnIsTaken) {
   EXPECT_TRUE(calls_.empty());
 }
 
-TEST_F(BigLayerTest, IsToldOfEachWaitBeforeAndAfter) {
+TEST_F(BigLayerTest, LayerIsNotifiedBeforeAndAfterEachWait) {
   const auto event = make(-1, 0);
   ASSERT_TRUE(BigLayer::add(loop(), *event, std::chrono::milliseconds{5}));
   layer_.log.clear();
@@ -235,7 +235,7 @@ TEST_F(BigLayerTest, IsToldOfEachWaitBeforeAndAfter) {
   EXPECT_FALSE(expected.empty());
 }
 
-TEST_F(BigLayerTest, NeverSeesWhatIsTheLoopsOwn) {
+TEST_F(BigLayerTest, InternalNodesAreNotDelivered) {
   int called = 0;
   loop().post([&called] { ++called; });
   ASSERT_FALSE(loop().after(Nanos{0}, [&called] { ++called; }));
@@ -244,7 +244,7 @@ TEST_F(BigLayerTest, NeverSeesWhatIsTheLoopsOwn) {
   EXPECT_TRUE(calls_.empty());
 }
 
-TEST_F(BigLayerTest, StartsAndStopsWithoutMemoryAndWithoutTheKernel) {
+TEST_F(BigLayerTest, StartAndStopNeedNoMemoryAndNoKernelCall) {
   constexpr std::size_t kEvents = 300;
   ASSERT_TRUE(loop().reserve(64, kEvents));
   std::vector<std::unique_ptr<BigEvent>> events;
@@ -272,7 +272,7 @@ TEST_F(BigLayerTest, StartsAndStopsWithoutMemoryAndWithoutTheKernel) {
   for (const auto& event : events) layer_.remove(loop(), *event);
 }
 
-TEST_F(BigLayerTest, CanBeShownAllThatIsStarted) {
+TEST_F(BigLayerTest, ForEachVisitsAllStartedEvents) {
   std::vector<std::unique_ptr<BigEvent>> events;
   constexpr Nanos kWaits[] = {Nanos{1}, std::chrono::milliseconds{3}, std::chrono::hours{1}};
   for (const Nanos wait : kWaits) {
@@ -305,7 +305,7 @@ TEST_F(BigLayerTest, CanBeShownAllThatIsStarted) {
   loop().stop(parked);
 }
 
-// ---- libev's shape: the nodes are the structs
+// ---- libev's layout: the nodes are the structs
 
 struct SmallWatcher {
   int active;
@@ -324,7 +324,7 @@ struct SmallIo {
 struct SmallTimer {
   SmallWatcher watcher;
   std::int64_t at;
-  double repeat;  // Another type than the node's: the layer does its own repeating.
+  double repeat;  // Another type than the node's: the layer implements repeating itself.
 };
 static_assert(sizeof(SmallIo) == sizeof(FdNode) && sizeof(SmallTimer) == sizeof(TimerNode));
 static_assert(offsetof(SmallWatcher, priority) == offsetof(Node, priority));
@@ -359,7 +359,7 @@ struct Record {
   }
 };
 
-TEST(SmallLayerTest, DeliversToStructsThatAreNodesThemselves) {
+TEST(SmallLayerTest, DeliversToStructsThatEmbedTheNode) {
   SmallLayer layer;
   ScriptedLoop scripted({.dispatcher = &layer});
   Record io_record;
@@ -392,7 +392,7 @@ TEST(SmallLayerTest, DeliversToStructsThatAreNodesThemselves) {
   EXPECT_TRUE(runs_out(*scripted.loop, Run::no_wait));
 }
 
-TEST(SmallLayerTest, CallsByPriorityAndSkipsWhatAnEarlierCallStopped) {
+TEST(SmallLayerTest, CallsByPriorityAndSkipsNodesStoppedByAnEarlierCall) {
   SmallLayer layer;
   ScriptedLoop scripted({.dispatcher = &layer});
   struct Both {

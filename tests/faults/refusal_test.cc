@@ -1,4 +1,5 @@
-// The kernel refuses: a loop cannot be made, a descriptor cannot be watched, a fork cannot go on.
+// The kernel refuses: a loop cannot be made, a descriptor cannot be watched, a fork cannot be
+// handled.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -39,7 +40,7 @@ struct Pipe {
 
 // ---- making a loop
 
-TEST(LoopCreation, ReportsWhatTheKernelRefusesAndLeaksNothing) {
+TEST(LoopCreation, ReportsKernelErrorsAndLeaksNothing) {
   const auto before = testing::open_fds();
   for (const SystemCall call :
        {SystemCall::epoll_create, SystemCall::eventfd, SystemCall::epoll_ctl}) {
@@ -55,7 +56,7 @@ TEST(LoopCreation, ReportsWhatTheKernelRefusesAndLeaksNothing) {
   }
 }
 
-TEST(LoopCreation, ReportsThatMemoryRanOutWhicheverAllocationItIs) {
+TEST(LoopCreation, ReportsThatMemoryRanOutWhicheverAllocationFails) {
   const auto before = testing::open_fds();
   for (const std::string_view backend : Loop::backends()) {
     bool created = false;
@@ -73,9 +74,9 @@ TEST(LoopCreation, ReportsThatMemoryRanOutWhicheverAllocationItIs) {
   }
 }
 
-// ---- a descriptor that is refused
+// ---- a refused descriptor
 
-TEST(RefusedDescriptor, EndsItsWatchersWithTheKernelsReason) {
+TEST(RefusedDescriptor, StopsItsWatchersWithTheKernelError) {
   for (const int error : {ENOMEM, ENOSPC, EBADF}) {
     Pipe pipe;
     const auto loop = make_loop();
@@ -104,7 +105,7 @@ TEST(RefusedDescriptor, EndsItsWatchersWithTheKernelsReason) {
   }
 }
 
-TEST(RefusedDescriptor, IsTheResultOfAnImmediateStart) {
+TEST(RefusedDescriptor, ImmediateStartReturnsRefusal) {
   Pipe pipe;
   const auto loop = make_loop();
   int called = 0;
@@ -126,7 +127,7 @@ TEST(RefusedDescriptor, IsTheResultOfAnImmediateStart) {
   EXPECT_EQ(called, 1);
 }
 
-TEST(RefusedDescriptor, LeavesTheOtherWatchersOfAnImmediateStartAsTheyWere) {
+TEST(RefusedDescriptor, DoesNotAffectOtherWatchersOfAnImmediateStart) {
   Pipe pipe;
   const auto loop = make_loop();
   int called = 0;
@@ -146,8 +147,8 @@ TEST(RefusedDescriptor, LeavesTheOtherWatchersOfAnImmediateStartAsTheyWere) {
   EXPECT_TRUE(lazy.is_active());
 }
 
-// A refused change leaves something of the old registration in the kernel; the loop finds out and
-// sleeps again.
+// A refused change leaves a part of the old registration in the kernel; the loop notices and sleeps
+// again.
 TEST(RefusedDescriptor, DoesNotKeepTheLoopFromSleeping) {
   Pipe pipe;
   const auto loop = make_loop();
@@ -170,9 +171,9 @@ TEST(RefusedDescriptor, DoesNotKeepTheLoopFromSleeping) {
   EXPECT_LE(loop->iteration() - turns, 6u);
 }
 
-// ---- a kernel's set beyond repair
+// ---- a kernel's set that cannot be repaired
 
-// Makes a file live on in the kernel's set behind a number that the loop knows nothing of.
+// Leaves a file in the kernel's set under a number that the loop has forgotten.
 class BeyondRepair : public ::testing::Test {
  protected:
   BeyondRepair() : loop_(make_loop()) {
@@ -191,7 +192,7 @@ class BeyondRepair : public ::testing::Test {
   std::unique_ptr<Loop> loop_;
 };
 
-TEST_F(BeyondRepair, IsBuiltAnewSoThatTheLoopSleeps) {
+TEST_F(BeyondRepair, PollDescriptorIsRecreatedSoThatTheLoopSleeps) {
   Timer timer(*loop_, [] {});
   timer.start(std::chrono::milliseconds{10});
   const std::uint64_t turns = loop_->iteration();
@@ -200,7 +201,7 @@ TEST_F(BeyondRepair, IsBuiltAnewSoThatTheLoopSleeps) {
   EXPECT_GE(loop_->metrics().stale_events, 2u);
 }
 
-TEST_F(BeyondRepair, IsTriedAgainWhenItCannotBeBuiltAnew) {
+TEST_F(BeyondRepair, FailedRecreationIsRetried) {
   int called = 0;
   Timer timer(*loop_, [&called] { ++called; });
   timer.start(std::chrono::milliseconds{2});
@@ -213,7 +214,7 @@ TEST_F(BeyondRepair, IsTriedAgainWhenItCannotBeBuiltAnew) {
   EXPECT_EQ(called, 1);
 }
 
-TEST_F(BeyondRepair, StaysWakeableWhenTheWakeUpIsRefusedMeanwhile) {
+TEST_F(BeyondRepair, LoopStaysWakeableAfterATemporaryRefusal) {
   FaultPlan plan;
   plan.fail_nth(SystemCall::epoll_ctl, 1, ENOMEM);
   const FaultScope scope(plan);
@@ -226,7 +227,7 @@ TEST_F(BeyondRepair, StaysWakeableWhenTheWakeUpIsRefusedMeanwhile) {
   EXPECT_EQ(::poll(&sleeper, 1, 0), 1) << "the loop would sleep through a post()";
 }
 
-TEST_F(BeyondRepair, LooksNowAndThenWhileTheWakeUpIsRefused) {
+TEST_F(BeyondRepair, LoopPollsWhileTheWakeupIsRefused) {
   FaultPlan plan;
   plan.fail_share(SystemCall::epoll_ctl, 1, ENOMEM, 1);
   const FaultScope scope(plan);
@@ -239,7 +240,7 @@ TEST_F(BeyondRepair, LooksNowAndThenWhileTheWakeUpIsRefused) {
 
 // ---- after a fork
 
-TEST(AfterFork, CanBeToldAgainWhicheverCallFails) {
+TEST(AfterFork, CanBeRetriedWhicheverCallFails) {
   for (const SystemCall call :
        {SystemCall::epoll_create, SystemCall::eventfd, SystemCall::epoll_ctl}) {
     for (std::uint64_t nth = 1; nth <= 4; ++nth) {

@@ -1,4 +1,4 @@
-// The ring: where it may not be had, and when it fails later.
+// The ring: where it is not available, and when it fails later.
 #include "sys/ring.h"
 
 #include <gtest/gtest.h>
@@ -23,6 +23,7 @@
 #include "spate/timer.h"
 #include "tests/support/backends.h"
 #include "tests/support/make_loop.h"
+#include "tests/support/missing.h"
 #include "tests/support/open_fds.h"
 #include "tests/support/system_error.h"
 #include "tests/support/traffic.h"
@@ -41,11 +42,13 @@ std::unique_ptr<Loop> ask_for_ring() {
   return std::move(*loop);
 }
 
-// A loop that sleeps in its ring, and a pipe that it reads.
+std::string why_no_ring() { return testing::no_ring(ask_for_ring()->backend_info().reason); }
+
+// A loop that sleeps in its ring, and a pipe that it watches.
 class RingTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!testing::has_backend("io_uring")) GTEST_SKIP() << ask_for_ring()->backend_info().reason;
+    if (!testing::has_backend("io_uring")) GTEST_SKIP() << why_no_ring();
     loop_ = make_loop("io_uring");
     ASSERT_EQ(::pipe(ends_), 0);
     reader_.emplace(*loop_, ends_[0], Events::read, [this] {
@@ -62,7 +65,7 @@ class RingTest : public ::testing::Test {
 
   void send(char byte) { ASSERT_EQ(::write(ends_[1], &byte, 1), 1); }
   void turn() { ASSERT_FALSE(loop_->run(spate::Run::no_wait)); }
-  // Until the pipe has been read once more, or for so long that something must have been lost.
+  // Runs until the pipe was read once more; fails after a time by which the event must be lost.
   void sleep() {
     bool is_late = false;
     Timer guard(*loop_, [&] { is_late = true; });
@@ -78,10 +81,10 @@ class RingTest : public ::testing::Test {
   std::string log_;
 };
 
-// ---- where there is none
+// ---- without io_uring
 
-TEST(NoRing, AnotherBackendIsTakenAndSaysWhy) {
-  if (!testing::has_backend("io_uring")) GTEST_SKIP() << ask_for_ring()->backend_info().reason;
+TEST(IoUringUnavailable, FallsBackToEpollAndReportsTheReason) {
+  if (!testing::has_backend("io_uring")) GTEST_SKIP() << why_no_ring();
   const auto before = testing::open_fds();
   for (const SystemCall call :
        {SystemCall::io_uring_setup, SystemCall::io_uring_enter, SystemCall::map}) {
@@ -97,7 +100,7 @@ TEST(NoRing, AnotherBackendIsTakenAndSaysWhy) {
   }
 }
 
-TEST(NoRing, IsNotTakenUnasked) {
+TEST(IoUringUnavailable, IsNotSelectedByDefault) {
   FaultPlan plan;
   const FaultScope scope(plan);
   EXPECT_TRUE(Loop::create());
@@ -105,7 +108,7 @@ TEST(NoRing, IsNotTakenUnasked) {
   EXPECT_EQ(plan.calls(SystemCall::io_uring_setup), 0u);
 }
 
-// Has the kernel refuse one system call from now on.
+// Makes the kernel refuse one system call from now on.
 bool forbid(unsigned number, unsigned error) {
   sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -127,11 +130,12 @@ void in_child(Body body) {
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFEXITED(status));
-  if (WEXITSTATUS(status) == kNoFilter) GTEST_SKIP() << "no filter may be set here";
+  if (WEXITSTATUS(status) == kNoFilter)
+    GTEST_SKIP() << "seccomp is missing: it needs CONFIG_SECCOMP_FILTER in the kernel";
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-TEST(NoRing, ASandboxForbidsAnyOfTheCalls) {
+TEST(IoUringUnavailable, FallsBackToEpollInASandbox) {
   for (const unsigned call : {SYS_io_uring_setup, SYS_io_uring_enter}) {
     for (const int error : {EPERM, ENOSYS}) {
       in_child([&] {
@@ -144,27 +148,27 @@ TEST(NoRing, ASandboxForbidsAnyOfTheCalls) {
   }
 }
 
-TEST(NoRing, ThereIsRoomForTheOthersDescriptorsOnly) {
-  if (!testing::has_backend("io_uring")) GTEST_SKIP() << ask_for_ring()->backend_info().reason;
+TEST(IoUringUnavailable, FallsBackToEpollWithoutAFreeDescriptor) {
+  if (!testing::has_backend("io_uring")) GTEST_SKIP() << why_no_ring();
   in_child([] {
     const auto open = testing::open_fds();
     rlimit limit{};
     ::getrlimit(RLIMIT_NOFILE, &limit);
-    rlim_t room = 0;  // The lowest numbers that are free are taken.
+    rlim_t room = 0;  // The lowest free numbers are used first.
     for (int left = 2; left > 0; ++room) {
       if (std::ranges::find(open, static_cast<int>(room)) == open.end()) --left;
     }
     limit.rlim_cur = room;
     ::setrlimit(RLIMIT_NOFILE, &limit);
     const auto none = Loop::create({.backend = "io_uring"});
-    if (none) return 1;  // The ring takes one, and there is none left for an eventfd.
+    if (none) return 1;  // The ring takes one descriptor, and none is left for the eventfd.
     return none.error() == system_error(EMFILE) ? 0 : 2;
   });
 }
 
 // ---- where there is one
 
-TEST_F(RingTest, TheLoopSleepsInIt) {
+TEST_F(RingTest, LoopSleepsInTheRing) {
   FaultPlan plan;
   const FaultScope scope(plan);
   send('a');
@@ -179,7 +183,7 @@ TEST_F(RingTest, TheLoopSleepsInIt) {
   EXPECT_GE(plan.calls(SystemCall::io_uring_enter), 2u);
 }
 
-TEST_F(RingTest, ATurnThatDoesNotSleepDoesWithout) {
+TEST_F(RingTest, TurnWithoutASleepDoesNotEnterTheRing) {
   FaultPlan plan;
   const FaultScope scope(plan);
   send('a');
@@ -188,7 +192,7 @@ TEST_F(RingTest, ATurnThatDoesNotSleepDoesWithout) {
   EXPECT_EQ(plan.calls(SystemCall::io_uring_enter), 0u);
 }
 
-TEST_F(RingTest, AnotherThreadThatRunsTheLoopHasOneOfItsOwn) {
+TEST_F(RingTest, AnotherThreadThatRunsTheLoopUsesItsOwnRing) {
   send('a');
   sleep();
   FaultPlan plan;
@@ -203,7 +207,7 @@ TEST_F(RingTest, AnotherThreadThatRunsTheLoopHasOneOfItsOwn) {
   EXPECT_EQ(plan.calls(SystemCall::io_uring_setup), 1u);
 }
 
-TEST_F(RingTest, TheChildOfAForkHasOneOfItsOwn) {
+TEST_F(RingTest, ForkedChildUsesItsOwnRing) {
   send('a');
   sleep();
   in_child([&] {
@@ -221,7 +225,7 @@ TEST_F(RingTest, TheChildOfAForkHasOneOfItsOwn) {
 
 // ---- when it fails later
 
-TEST_F(RingTest, ShortageDelaysAndLosesNothing) {
+TEST_F(RingTest, ShortageDelaysButLosesNothing) {
   reader_->stop();
   for (const int error : {EAGAIN, EBUSY, ENOMEM, EINTR}) {
     FaultPlan plan;
@@ -235,7 +239,7 @@ TEST_F(RingTest, ShortageDelaysAndLosesNothing) {
   }
 }
 
-TEST_F(RingTest, AfterAnInterruptionTimersDoNotOvertakeWhatIsReady) {
+TEST_F(RingTest, TimersDoNotPrecedeReadyEventsAfterAnInterruption) {
   Timer timer(*loop_, [&] { log_ += 't'; });
   turn();
   ASSERT_TRUE(timer.start(50ms));
@@ -250,7 +254,7 @@ TEST_F(RingTest, AfterAnInterruptionTimersDoNotOvertakeWhatIsReady) {
   EXPECT_EQ(log_, "it");
 }
 
-TEST_F(RingTest, AShortageThatLastsDoesNotSpin) {
+TEST_F(RingTest, LastingShortageDoesNotSpinTheLoop) {
   Timer timer(*loop_, [&] { loop_->stop(); });
   ASSERT_TRUE(timer.start(50ms));
   FaultPlan plan;
@@ -261,7 +265,7 @@ TEST_F(RingTest, AShortageThatLastsDoesNotSpin) {
   EXPECT_LE(loop_->iteration() - turns, 60u);
 }
 
-TEST_F(RingTest, ForbiddenLaterItIsDoneWithout) {
+TEST_F(RingTest, LoopContinuesWithoutARingForbiddenLater) {
   reader_->stop();
   for (const int error : {EPERM, ENOSYS}) {
     const auto loop = make_loop("io_uring");
@@ -276,7 +280,7 @@ TEST_F(RingTest, ForbiddenLaterItIsDoneWithout) {
   }
 }
 
-TEST_F(RingTest, AfterACompletionThatTheKernelLostThereIsAnother) {
+TEST_F(RingTest, LostCompletionIsReplaced) {
   FaultPlan plan;
   plan.fail_nth(SystemCall::io_uring_enter, 1, EBADR);
   const FaultScope scope(plan);

@@ -1,5 +1,5 @@
-// What the watchers of signals, children, paths and the wall clock do when the kernel refuses them
-// what they are built on.
+// Watchers of signals, children, paths and the wall clock when the kernel refuses a resource that
+// they need.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -32,7 +32,7 @@ using testing::make_loop;
 using testing::ScriptedLoop;
 using testing::system_error;
 
-// A child that ends as soon as it is told to.
+// A child that ends on request.
 class ChildProcess {
  public:
   ChildProcess() {
@@ -63,7 +63,7 @@ class ChildProcess {
 
 // ---- children
 
-// Runs until the child is reported, or gives up.
+// Runs until the child is reported, or a guard timer expires.
 struct Reported {
   explicit Reported(Loop& loop) : child(loop, bind<&Reported::on_child>(this)), guard(loop, [] {}) {
     guard.set_callback([this] {
@@ -93,7 +93,7 @@ struct Reported {
 
 class ChildFaults : public ::testing::TestWithParam<std::string_view> {};
 
-TEST_P(ChildFaults, FallBackToTheSignalWithoutProcessDescriptors) {
+TEST_P(ChildFaults, SignalIsUsedWithoutPidfds) {
   for (const int error : {ENOSYS, EPERM, EINVAL}) {
     const auto loop = make_loop(GetParam());
     FaultPlan plan;
@@ -109,7 +109,7 @@ TEST_P(ChildFaults, FallBackToTheSignalWithoutProcessDescriptors) {
   }
 }
 
-TEST_P(ChildFaults, MissNothingWhenTheChildEndedBeforeTheSignalWasWatched) {
+TEST_P(ChildFaults, ExitBeforeTheSignalIsWatchedIsReported) {
   const auto loop = make_loop(GetParam());
   FaultPlan plan;
   plan.fail_nth(SystemCall::pidfd_open, 1, ENOSYS);
@@ -124,7 +124,7 @@ TEST_P(ChildFaults, MissNothingWhenTheChildEndedBeforeTheSignalWasWatched) {
   EXPECT_EQ(reported.child.exit_code(), 7);
 }
 
-TEST_P(ChildFaults, AreReportedByStart) {
+TEST_P(ChildFaults, StartReportsFaults) {
   struct Refusal {
     SystemCall call;
     int error;
@@ -146,7 +146,7 @@ TEST_P(ChildFaults, AreReportedByStart) {
   }
 }
 
-TEST_P(ChildFaults, AreReportedByStartWhenTheSignalCannotBeWatched) {
+TEST_P(ChildFaults, StartReportsThatTheSignalCannotBeWatched) {
   const auto loop = make_loop(GetParam());
   ChildProcess process;
   Child child(*loop, [] { ADD_FAILURE(); });
@@ -161,7 +161,7 @@ TEST_P(ChildFaults, AreReportedByStartWhenTheSignalCannotBeWatched) {
   reported.run(process);
 }
 
-TEST_P(ChildFaults, LoseNoEndToAnInterruptedWait) {
+TEST_P(ChildFaults, InterruptedWaitLosesNoExit) {
   for (const int pidfd_error : {0, ENOSYS}) {
     const auto loop = make_loop(GetParam());
     ChildProcess process;
@@ -176,7 +176,7 @@ TEST_P(ChildFaults, LoseNoEndToAnInterruptedWait) {
   }
 }
 
-TEST_P(ChildFaults, SayThatSomebodyElseTookTheStatus) {
+TEST_P(ChildFaults, StatusReapedElsewhereIsReported) {
   const auto loop = make_loop(GetParam());
   ChildProcess process;
   Reported reported(*loop);
@@ -189,9 +189,9 @@ TEST_P(ChildFaults, SayThatSomebodyElseTookTheStatus) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, ChildFaults, ::testing::ValuesIn(testing::backends_here()),
-                         [](const auto& backend) { return std::string(backend.param); });
+                         testing::backend_test_name);
 
-TEST(ChildOnEpoll, IsStillReportedWhenItsProcessDescriptorIsRefused) {
+TEST(ChildOnEpoll, IsStillReportedWhenItsPidfdIsRefused) {
   const auto loop = make_loop();
   ChildProcess process;
   Reported reported(*loop);
@@ -231,11 +231,27 @@ TEST(SignalFaults, AreReportedByStart) {
   EXPECT_FALSE(signal.start(SIGUSR2));
 }
 
-TEST(ChildFaults, ReportOutOfMemoryForTheProcessDescriptorAndLeakNone) {
+// A repeated attempt would fail again, and stop() would not return.
+TEST(SignalFaults, StopTriesOnceToReadTheAction) {
+  const auto loop = make_loop();
+  Signal signal(*loop, [] {});
+  EXPECT_FALSE(signal.start(SIGUSR2));
+  {
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::sigaction, 1, EINVAL);
+    const FaultScope scope(plan);
+    signal.stop();
+    EXPECT_EQ(plan.calls(SystemCall::sigaction), 1u);
+  }
+  EXPECT_FALSE(signal.start(SIGUSR2));  // Its action is still ours.
+  signal.stop();
+}
+
+TEST(ChildFaults, ReportOutOfMemoryForThePidfdAndLeakNone) {
   const auto loop = make_loop();
   ChildProcess process;
   std::vector<int> taken;
-  for (int i = 0; i < 64; ++i) taken.push_back(::dup(0));  // Its number will be beyond the table.
+  for (int i = 0; i < 64; ++i) taken.push_back(::dup(0));  // Its pidfd will exceed the table.
   Child child(*loop, [] {});
   const std::vector<int> before = testing::open_fds();
   {
@@ -270,7 +286,7 @@ class StatFaults : public ::testing::Test {
       ASSERT_FALSE(scripted_.loop->run(Run::once));
     }
   }
-  // The waits let the polling interval pass.
+  // During the waits the polling interval passes.
   void expect_change_is_polled() {
     turn_until_called(4);
     EXPECT_EQ(calls_, 0);
@@ -286,7 +302,7 @@ class StatFaults : public ::testing::Test {
   Stat stat_{*scripted_.loop, [this] { ++calls_; }};
 };
 
-TEST_F(StatFaults, FallBackToLookingNowAndThenWithoutInotify) {
+TEST_F(StatFaults, PathIsPolledWithoutInotify) {
   for (const int error : {EMFILE, ENOSYS, ENOMEM}) {
     calls_ = 0;
     FaultPlan plan;
@@ -299,7 +315,7 @@ TEST_F(StatFaults, FallBackToLookingNowAndThenWithoutInotify) {
   }
 }
 
-TEST_F(StatFaults, FallBackToLookingNowAndThenWithoutAWatch) {
+TEST_F(StatFaults, PathIsPolledWithoutAnInotifyWatch) {
   for (const int error : {ENOSPC, ENOMEM}) {
     calls_ = 0;
     FaultPlan plan;
@@ -311,7 +327,7 @@ TEST_F(StatFaults, FallBackToLookingNowAndThenWithoutAWatch) {
   }
 }
 
-TEST_F(StatFaults, FallBackToLookingNowAndThenWhenInotifyCannotBeWatched) {
+TEST_F(StatFaults, PathIsPolledIfInotifyCannotBeWatched) {
   const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   ::close(next);
   scripted_.backend->refusals[next] = -ENOSPC;  // The number that inotify will get.
@@ -324,7 +340,7 @@ TEST_F(StatFaults, FallBackToLookingNowAndThenWhenInotifyCannotBeWatched) {
   EXPECT_EQ(calls_, 1) << "the change was missed";
 }
 
-TEST_F(StatFaults, CountAPathThatCannotBeLookedAtAsMissing) {
+TEST_F(StatFaults, InaccessiblePathCountsAsMissing) {
   FaultPlan plan;
   plan.fail_nth(SystemCall::lstat, 1, EACCES).fail_nth(SystemCall::inotify_init, 1, EMFILE, 100);
   const FaultScope scope(plan);
@@ -336,7 +352,7 @@ TEST_F(StatFaults, CountAPathThatCannotBeLookedAtAsMissing) {
   EXPECT_FALSE(stat_.previous().exists());
 }
 
-TEST_F(StatFaults, AreReportedByStartWhenMemoryRunsOut) {
+TEST_F(StatFaults, StartReportsThatMemoryRanOut) {
   bool started = false;
   for (std::uint64_t nth = 1; !started; ++nth) {
     ASSERT_LT(nth, 20u);
@@ -353,7 +369,7 @@ TEST_F(StatFaults, AreReportedByStartWhenMemoryRunsOut) {
   }
 }
 
-TEST_F(StatFaults, LeaveNoDescriptorBehind) {
+TEST_F(StatFaults, NoDescriptorIsLeaked) {
   const auto before = testing::open_fds();
   for (const SystemCall call :
        {SystemCall::inotify_init, SystemCall::inotify_add_watch, SystemCall::lstat}) {
@@ -366,7 +382,7 @@ TEST_F(StatFaults, LeaveNoDescriptorBehind) {
   }
 }
 
-TEST_F(StatFaults, StopPollingWhenInotifyCanBeHadAfterAll) {
+TEST_F(StatFaults, PollingStopsWhenInotifyBecomesAvailable) {
   FaultPlan plan;
   plan.fail_nth(SystemCall::inotify_add_watch, 1, ENOSPC);
   const FaultScope scope(plan);
@@ -382,7 +398,7 @@ TEST_F(StatFaults, StopPollingWhenInotifyCanBeHadAfterAll) {
 class PeriodicFaults : public ::testing::Test {
  protected:
   void expect_looks_every_minute() {
-    EXPECT_FALSE(scripted_.loop->run(Run::no_wait));  // It has had nothing of the kind so far.
+    EXPECT_FALSE(scripted_.loop->run(Run::no_wait));  // Before the first wall-clock timer.
     periodic_.start_at(scripted_.clock.wall() + std::chrono::hours{1});
     while (calls_ == 0) {
       ASSERT_FALSE(scripted_.loop->run(Run::once));
@@ -403,14 +419,14 @@ class PeriodicFaults : public ::testing::Test {
   Periodic periodic_{*scripted_.loop, [this] { ++calls_; }};
 };
 
-TEST_F(PeriodicFaults, MakeTheLoopLookAtTheClockEveryMinuteWithoutADescriptor) {
+TEST_F(PeriodicFaults, ClockIsPolledEveryMinuteWithoutATimerfd) {
   FaultPlan plan;
   plan.fail_nth(SystemCall::timerfd_create, 1, EMFILE);
   const FaultScope scope(plan);
   expect_looks_every_minute();
 }
 
-TEST_F(PeriodicFaults, MakeTheLoopLookAtTheClockEveryMinuteWhenItCannotBeArmed) {
+TEST_F(PeriodicFaults, ClockIsPolledEveryMinuteIfTheTimerfdCannotBeArmed) {
   const auto before = testing::open_fds();
   FaultPlan plan;
   plan.fail_nth(SystemCall::timerfd_settime, 1, EINVAL);
@@ -419,14 +435,14 @@ TEST_F(PeriodicFaults, MakeTheLoopLookAtTheClockEveryMinuteWhenItCannotBeArmed) 
   EXPECT_EQ(testing::open_fds(), before);
 }
 
-TEST_F(PeriodicFaults, MakeTheLoopLookAtTheClockEveryMinuteWhenItCannotBeWatched) {
+TEST_F(PeriodicFaults, ClockIsPolledEveryMinuteIfTheTimerfdCannotBeWatched) {
   const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   ::close(next);
   scripted_.backend->refusals[next] = -ENOSPC;
   expect_looks_every_minute();
 }
 
-TEST_F(PeriodicFaults, AreReportedByStartWhenMemoryRunsOut) {
+TEST_F(PeriodicFaults, StartReportsThatMemoryRanOut) {
   bool started = false;
   for (std::uint64_t nth = 1; !started; ++nth) {
     ASSERT_LT(nth, 20u);
@@ -442,7 +458,7 @@ TEST_F(PeriodicFaults, AreReportedByStartWhenMemoryRunsOut) {
   }
 }
 
-TEST_F(PeriodicFaults, NoticeThatTheClockWasSetWhileTheLoopSleeps) {
+TEST_F(PeriodicFaults, ClockChangeDuringASleepIsDetected) {
   const std::set<int> before = registered();
   periodic_.start_at(scripted_.clock.wall() + std::chrono::hours{1});
   ASSERT_FALSE(scripted_.loop->run(Run::no_wait));

@@ -1,4 +1,4 @@
-// Answers: whole and in pieces, with and without a body, and what is refused.
+// Responses: whole and in pieces, with and without a body, and invalid ones.
 #include "http/harness.h"
 #include "spate/http/fields.h"
 
@@ -20,14 +20,14 @@ std::string whole(std::string_view fields, std::string_view body) {
          std::string(body);
 }
 
-TEST_F(Answers, AreTextUnlessTheySaySomethingElse) {
+TEST_F(Answers, ResponseIsPlainTextByDefault) {
   EXPECT_EQ(talk(kGet),
             whole("Content-Length: 6\r\nContent-Type: text/plain; charset=utf-8\r\n", "hello\n"));
   on_request = [](Exchange exchange) { exchange.respond(Status::ok, "{}", "application/json"); };
   EXPECT_EQ(talk(kGet), whole("Content-Length: 2\r\nContent-Type: application/json\r\n", "{}"));
 }
 
-TEST_F(Answers, CarryTheFieldsTheyAreGiven) {
+TEST_F(Answers, ResponseCarriesTheGivenFields) {
   on_request = [](Exchange exchange) {
     Fields fields;
     fields.add("X-One", "1");
@@ -38,7 +38,7 @@ TEST_F(Answers, CarryTheFieldsTheyAreGiven) {
                             "Content-Length: 0\r\nX-One: 1\r\nLocation: /there\r\n\r\n");
 }
 
-TEST_F(Answers, HaveNoBodyWhereNoneMayBe) {
+TEST_F(Answers, ResponseHasNoBodyWhereNoneIsAllowed) {
   EXPECT_EQ(talk("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n"),
             whole("Content-Length: 6\r\nContent-Type: text/plain; charset=utf-8\r\n", ""));
   on_request = [](Exchange exchange) { exchange.respond(Status::no_content, "hello"); };
@@ -48,7 +48,7 @@ TEST_F(Answers, HaveNoBodyWhereNoneMayBe) {
   EXPECT_THAT(talk(kGet), Not(HasSubstr("hello")));
 }
 
-TEST_F(Answers, AreRefusedWithAFieldOfTheServers) {
+TEST_F(Answers, ResponseWithAServerFieldIsRefused) {
   for (const char* name : {"Connection", "Content-Length", "Date", "Keep-Alive", "TE",
                            "Transfer-Encoding", "Upgrade"}) {
     bool was_sent = true;
@@ -63,7 +63,7 @@ TEST_F(Answers, AreRefusedWithAFieldOfTheServers) {
   }
 }
 
-TEST_F(Answers, AreGivenOnce) {
+TEST_F(Answers, ResponseIsSentOnce) {
   int sent = 0;
   on_request = [&](Exchange exchange) {
     sent += exchange.respond("one\n");
@@ -77,7 +77,7 @@ TEST_F(Answers, AreGivenOnce) {
   EXPECT_EQ(sent, 1);
 }
 
-TEST_F(Answers, InPiecesOfASizeAreSentAsTheyAre) {
+TEST_F(Answers, SizedStreamedResponseIsSentUnchunked) {
   on_request = [](Exchange exchange) {
     EXPECT_TRUE(exchange.begin(Status::ok, {}, 6));
     EXPECT_TRUE(exchange.write("one"));
@@ -88,7 +88,7 @@ TEST_F(Answers, InPiecesOfASizeAreSentAsTheyAre) {
   EXPECT_EQ(talk(kGet), whole("Content-Length: 6\r\n", "onetwo"));
 }
 
-TEST_F(Answers, InPiecesOfNoSizeAreChunked) {
+TEST_F(Answers, UnsizedStreamedResponseIsChunked) {
   on_request = [](Exchange exchange) {
     exchange.begin(Status::ok);
     exchange.write("one");
@@ -105,7 +105,7 @@ TEST_F(Answers, InPiecesOfNoSizeAreChunked) {
                   "3\r\none\r\n18\r\na longer piece than that\r\n0\r\nX-Sum: 7\r\n\r\n"));
 }
 
-TEST_F(Answers, InPiecesOfNoSizeEndWithTheConnectionInHttp10) {
+TEST_F(Answers, UnsizedStreamedResponseEndsTheConnectionInHttp10) {
   on_request = [](Exchange exchange) {
     exchange.begin(Status::ok);
     exchange.write("one");
@@ -119,7 +119,7 @@ TEST_F(Answers, InPiecesOfNoSizeEndWithTheConnectionInHttp10) {
   EXPECT_TRUE(client->is_ended);
 }
 
-TEST_F(Answers, ThatAreTooShortResetTheConnection) {
+TEST_F(Answers, TooShortResponseResetsTheConnection) {
   on_request = [](Exchange exchange) {
     exchange.begin(Status::ok, {}, 6);
     exchange.write("one");
@@ -132,12 +132,12 @@ TEST_F(Answers, ThatAreTooShortResetTheConnection) {
   EXPECT_EQ(client->error, std::errc::connection_reset);
 }
 
-TEST_F(Answers, AreAnErrorOfTheServersIfNobodyGivesThem) {
+TEST_F(Answers, UnansweredRequestGetsStatus500) {
   on_request = [](Exchange) {};
   EXPECT_THAT(talk(kGet), StartsWith("HTTP/1.1 500 Internal Server Error\r\n"));
 }
 
-TEST_F(Answers, ThatAreDroppedHalfwayResetTheConnection) {
+TEST_F(Answers, ResponseDroppedHalfwayResetsTheConnection) {
   on_request = [](Exchange exchange) { exchange.begin(Status::ok); };
   const auto client = connect();
   client->send(kGet);
@@ -145,7 +145,7 @@ TEST_F(Answers, ThatAreDroppedHalfwayResetTheConnection) {
   EXPECT_EQ(client->error, std::errc::connection_reset);
 }
 
-TEST_F(Answers, MayBeAnnouncedBefore) {
+TEST_F(Answers, EarlyHintsMayPrecedeTheResponse) {
   on_request = [](Exchange exchange) {
     Fields fields;
     fields.add("Link", "</a.css>; rel=preload");
@@ -159,7 +159,7 @@ TEST_F(Answers, MayBeAnnouncedBefore) {
   EXPECT_THAT(talk("GET / HTTP/1.0\r\n\r\n"), StartsWith("HTTP/1.1 200 OK\r\n"));
 }
 
-TEST_F(Answers, MayComeLaterFromOutsideOfAnyCallback) {
+TEST_F(Answers, ResponseMayBeSentLaterOutsideAnyCallback) {
   Exchange kept;
   on_request = [&](Exchange exchange) { kept = std::move(exchange); };
   const auto client = connect();
@@ -181,7 +181,7 @@ TEST_F(Answers, MayComeLaterFromOutsideOfAnyCallback) {
   EXPECT_THAT(client->received, EndsWith("again\n"));
 }
 
-TEST_F(Answers, ToWhatIsPipelinedComeInOrderAndOneAfterTheOther) {
+TEST_F(Answers, PipelinedRequestsReceiveResponsesInOrder) {
   std::vector<Exchange> kept;
   on_request = [&](Exchange exchange) { kept.push_back(std::move(exchange)); };
   const auto client = connect();
@@ -199,7 +199,7 @@ TEST_F(Answers, ToWhatIsPipelinedComeInOrderAndOneAfterTheOther) {
   EXPECT_THAT(client->received, EndsWith("\r\n\r\n3"));
 }
 
-TEST_F(Answers, EndTheConnectionWhereItIsAskedFor) {
+TEST_F(Answers, ResponseClosesTheConnectionOnRequest) {
   const auto client = connect();
   client->send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\nGET /2 HTTP/1.1\r\n");
   turns();
@@ -209,7 +209,7 @@ TEST_F(Answers, EndTheConnectionWhereItIsAskedFor) {
   EXPECT_EQ(server_.metrics().requests, 1u);
 }
 
-TEST_F(Answers, KeepAConnectionOfHttp10OnlyIfThatIsAskedFor) {
+TEST_F(Answers, Http10ConnectionIsKeptAliveOnlyOnRequest) {
   auto client = connect();
   client->send("GET / HTTP/1.0\r\n\r\n");
   turns();
@@ -221,7 +221,7 @@ TEST_F(Answers, KeepAConnectionOfHttp10OnlyIfThatIsAskedFor) {
   EXPECT_THAT(client->received, HasSubstr("Connection: keep-alive\r\n"));
 }
 
-TEST_F(Answers, StillGoToAClientThatHasEndedItsSide) {
+TEST_F(Answers, ResponseReachesAHalfClosedClient) {
   Exchange kept;
   on_request = [&](Exchange exchange) { kept = std::move(exchange); };
   const auto client = connect();
@@ -234,7 +234,7 @@ TEST_F(Answers, StillGoToAClientThatHasEndedItsSide) {
   EXPECT_TRUE(client->is_ended);
 }
 
-TEST_F(Answers, GoNowhereOnceTheClientIsGone) {
+TEST_F(Answers, ResponseIsDroppedAfterTheClientDisconnected) {
   Exchange kept;
   on_request = [&](Exchange exchange) { kept = std::move(exchange); };
   auto client = connect();
@@ -248,7 +248,7 @@ TEST_F(Answers, GoNowhereOnceTheClientIsGone) {
   EXPECT_EQ(server_.metrics().connections, 0u);
 }
 
-TEST_F(Answers, GoNowhereOnceTheServerIsGone) {
+TEST_F(Answers, ResponseIsDroppedAfterTheServerIsDestroyed) {
   Exchange kept;
   on_request = [&](Exchange exchange) { kept = std::move(exchange); };
   const auto client = connect();
@@ -261,7 +261,7 @@ TEST_F(Answers, GoNowhereOnceTheServerIsGone) {
   EXPECT_TRUE(client->is_closed || client->is_ended);
 }
 
-TEST_F(Answers, MayDestroyTheServer) {
+TEST_F(Answers, ServerMayBeDestroyedAfterResponding) {
   on_request = [&](Exchange exchange) {
     exchange.respond("last\n");
     server_ = {};

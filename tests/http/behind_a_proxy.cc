@@ -1,4 +1,4 @@
-// The PROXY protocol: who is believed, and what of it.
+// The PROXY protocol: the trusted proxies, and the use of the address.
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -25,13 +25,13 @@ class BehindAProxy : public HttpServerTest {
     on_request = [](Exchange exchange) { exchange.respond(exchange.request().peer().to_string()); };
     serve_as(ProxyProtocol::always);
   }
-  void serve_as(ProxyProtocol protocol, std::vector<Address> proxies = {}) {
+  void serve_as(ProxyProtocol protocol, std::vector<Network> proxies = {}) {
     http::ServerOptions options;
     options.proxy_protocol = protocol;
     options.proxies = std::move(proxies);
     serve_with(std::move(options));
   }
-  // By TCP, where peers have addresses.
+  // Over TCP, where peers have addresses.
   std::string talk_from_loopback(const std::string& text) {
     const Address address = must(server_.listen(Address::loopback_ipv4(0)));
     std::string received;
@@ -59,7 +59,7 @@ class BehindAProxy : public HttpServerTest {
   }
 };
 
-TEST_F(BehindAProxy, ThePeerIsWhomItSpeaksFor) {
+TEST_F(BehindAProxy, HeaderDeterminesThePeerAddress) {
   EXPECT_THAT(talk(std::string(kLine) + std::string(kGet)), EndsWith("\r\n\r\n192.0.2.1:1234"));
   EXPECT_THAT(talk("PROXY TCP6 2001:db8::1 2001:db8::2 1234 80\r\n" + std::string(kGet)),
               EndsWith("\r\n\r\n[2001:db8::1]:1234"));
@@ -67,13 +67,13 @@ TEST_F(BehindAProxy, ThePeerIsWhomItSpeaksFor) {
   EXPECT_THAT(talk(block + std::string(kGet)), EndsWith("\r\n\r\n192.0.2.1:1234"));
 }
 
-TEST_F(BehindAProxy, ThePeerIsItselfIfItSaysSo) {
+TEST_F(BehindAProxy, LocalHeaderReportsNoPeerAddress) {
   EXPECT_THAT(talk("PROXY UNKNOWN\r\n" + std::string(kGet)), EndsWith("\r\n\r\nnone"));
   const std::string local("\r\n\r\n\0\r\nQUIT\n\x20\0\0\0", 16);
   EXPECT_THAT(talk(local + std::string(kGet)), EndsWith("\r\n\r\nnone"));
 }
 
-TEST_F(BehindAProxy, TheHeaderMayComeInPieces) {
+TEST_F(BehindAProxy, HeaderMayArriveInPieces) {
   const auto client = connect();
   for (const char c : std::string(kLine) + std::string(kGet)) {
     client->send(std::string(1, c));
@@ -85,7 +85,7 @@ TEST_F(BehindAProxy, TheHeaderMayComeInPieces) {
   EXPECT_THAT(client->received, HasSubstr("\r\n\r\n192.0.2.1:1234HTTP/1.1 400 "));
 }
 
-TEST_F(BehindAProxy, AConnectionWithoutAGoodHeaderIsReset) {
+TEST_F(BehindAProxy, ConnectionWithoutAValidHeaderIsReset) {
   for (const std::string& text : {std::string(kGet), std::string("PROXY TCP4 x y 1 2\r\n"),
                                   std::string("PROXY TCP4 192.0.2.1 192.0.2.2 1234 99999\r\n")}) {
     const std::uint64_t refused = server_.metrics().refused;
@@ -99,7 +99,7 @@ TEST_F(BehindAProxy, AConnectionWithoutAGoodHeaderIsReset) {
   }
 }
 
-TEST_F(BehindAProxy, AHeaderThatDoesNotComeIsNotWaitedFor) {
+TEST_F(BehindAProxy, MissingHeaderTimesOut) {
   const auto client = connect();
   client->send("PROXY ");
   pass(9s);
@@ -109,11 +109,11 @@ TEST_F(BehindAProxy, AHeaderThatDoesNotComeIsNotWaitedFor) {
   EXPECT_TRUE(client->is_ended);
   const auto other = connect();
   other->send(kLine);
-  pass(30s);  // Then it is an idle connection.
+  pass(30s);  // The idle timeout applies then.
   EXPECT_FALSE(other->is_ended);
 }
 
-TEST_F(BehindAProxy, OnlyProxiesAreBelieved) {
+TEST_F(BehindAProxy, HeaderIsAcceptedOnlyFromProxies) {
   serve_as(ProxyProtocol::from_proxies, {must(Address::parse("127.0.0.1:9"))});
   EXPECT_THAT(talk_from_loopback(std::string(kLine) + std::string(kGet)),
               EndsWith("\r\n\r\n192.0.2.1:1234"));
@@ -125,7 +125,7 @@ TEST_F(BehindAProxy, OnlyProxiesAreBelieved) {
               StartsWith("HTTP/1.1 400 "));
 }
 
-TEST_F(BehindAProxy, NobodyIsBelievedUnasked) {
+TEST_F(BehindAProxy, HeaderIsRefusedUnlessEnabled) {
   serve_with({});
   EXPECT_THAT(talk(std::string(kLine) + std::string(kGet)), StartsWith("HTTP/1.1 400 "));
 }

@@ -1,4 +1,4 @@
-// Bodies of requests: whole and in pieces, wanted and not.
+// Bodies of requests: whole and in pieces, read and unread.
 #include "http/harness.h"
 
 namespace spate::testing {
@@ -60,7 +60,7 @@ constexpr std::string_view kPost = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length
 constexpr std::string_view kChunked =
     "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-TEST_F(Bodies, ComeInPiecesAsTheyArrive) {
+TEST_F(Bodies, BodyIsDeliveredInPiecesOnArrival) {
   const auto client = connect();
   client->send(kPost);
   turns();
@@ -79,7 +79,7 @@ TEST_F(Bodies, ComeInPiecesAsTheyArrive) {
   EXPECT_THAT(client->received, EndsWith("done\n"));
 }
 
-TEST_F(Bodies, InChunksComeWithoutThemAndWithTheTrailers) {
+TEST_F(Bodies, ChunkedBodyIsDecodedWithItsTrailers) {
   for (const std::size_t step : {1u, 7u, 1000u}) {
     recorder_.received.clear();
     const auto client = connect();
@@ -97,7 +97,7 @@ TEST_F(Bodies, InChunksComeWithoutThemAndWithTheTrailers) {
   }
 }
 
-TEST_F(Bodies, AreFollowedByTheNextRequest) {
+TEST_F(Bodies, BodyIsFollowedByTheNextRequest) {
   recorder_.when_ended = [&] { recorder_.exchange.respond("done\n"); };
   const auto client = connect();
   client->send(std::string(kPost) + "0123456789" + std::string(kChunked) + "1\r\na\r\n0\r\n\r\n" +
@@ -108,7 +108,7 @@ TEST_F(Bodies, AreFollowedByTheNextRequest) {
   EXPECT_EQ(server_.metrics().requests, 3u);
 }
 
-TEST_F(Bodies, AreReadWholeOnDemand) {
+TEST_F(Bodies, WholeBodyIsReadOnDemand) {
   std::string whole;
   on_request = [&](Exchange exchange) {
     http::read_body(std::move(exchange), 10, [&](Exchange again, Bytes body) {
@@ -124,7 +124,7 @@ TEST_F(Bodies, AreReadWholeOnDemand) {
   EXPECT_EQ(whole, "");
 }
 
-TEST_F(Bodies, ThatAreTooLongToBeReadWholeAreRefused) {
+TEST_F(Bodies, TooLongBodyIsRefusedByReadBody) {
   int calls = 0;
   on_request = [&](Exchange exchange) {
     http::read_body(std::move(exchange), 9, [&](Exchange, Bytes) { ++calls; });
@@ -137,7 +137,7 @@ TEST_F(Bodies, ThatAreTooLongToBeReadWholeAreRefused) {
   EXPECT_EQ(calls, 0);
 }
 
-TEST_F(Bodies, ThatNobodyReadsToTheEndTellNobody) {
+TEST_F(Bodies, ReadBodyDoesNotReportATruncatedBody) {
   int calls = 0;
   on_request = [&](Exchange exchange) {
     http::read_body(std::move(exchange), 100, [&](Exchange, Bytes) { ++calls; });
@@ -152,7 +152,7 @@ TEST_F(Bodies, ThatNobodyReadsToTheEndTellNobody) {
   EXPECT_EQ(calls, 0);
 }
 
-TEST_F(Bodies, LongerThanTheServerAllowsAreRefused) {
+TEST_F(Bodies, BodyBeyondTheServerLimitIsRefused) {
   serve_with({.max_body = 9});
   EXPECT_THAT(talk(kPost), StartsWith("HTTP/1.1 413 "));
   EXPECT_EQ(server_.metrics().requests, 0u);
@@ -165,7 +165,7 @@ TEST_F(Bodies, LongerThanTheServerAllowsAreRefused) {
   EXPECT_FALSE(recorder_.exchange.is_open());
 }
 
-TEST_F(Bodies, ThatAreMalformedAreRefused) {
+TEST_F(Bodies, MalformedBodyIsRefused) {
   const auto client = connect();
   client->send(std::string(kChunked) + "5\r\n01234\r\nx\r\n");
   turns();
@@ -175,7 +175,7 @@ TEST_F(Bodies, ThatAreMalformedAreRefused) {
   EXPECT_EQ(recorder_.error, std::errc::bad_message);
 }
 
-TEST_F(Bodies, ThatNobodyWantsAreThrownAwayBehindTheAnswer) {
+TEST_F(Bodies, UnreadBodyIsDiscardedAfterTheResponse) {
   on_request = [](Exchange exchange) { exchange.respond("done\n"); };
   const auto client = connect();
   client->send(std::string(kPost) + "01234");
@@ -187,7 +187,7 @@ TEST_F(Bodies, ThatNobodyWantsAreThrownAwayBehindTheAnswer) {
   EXPECT_FALSE(client->is_ended);
 }
 
-TEST_F(Bodies, ThatNobodyWantsAndAreLongEndTheConnection) {
+TEST_F(Bodies, LongUnreadBodyClosesTheConnection) {
   on_request = [](Exchange exchange) { exchange.respond("done\n"); };
   auto client = connect();
   client->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 262145\r\n\r\n");
@@ -200,7 +200,7 @@ TEST_F(Bodies, ThatNobodyWantsAndAreLongEndTheConnection) {
   EXPECT_TRUE(client->is_ended);
 }
 
-TEST_F(Bodies, AreAskedForWhereTheClientWaitsForThat) {
+TEST_F(Bodies, BodyReadSendsContinueOnExpect) {
   const std::string post =
       "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 10\r\n\r\n";
   auto client = connect();
@@ -222,7 +222,7 @@ TEST_F(Bodies, AreAskedForWhereTheClientWaitsForThat) {
   EXPECT_TRUE(client->is_ended);
 }
 
-TEST_F(Bodies, AreNotReadWhilePaused) {
+TEST_F(Bodies, BodyIsNotReadWhilePaused) {
   recorder_.when_body = [&] { recorder_.exchange.pause(); };
   const auto client = connect();
   client->send(std::string(kPost) + "01234");
@@ -240,7 +240,7 @@ TEST_F(Bodies, AreNotReadWhilePaused) {
   EXPECT_EQ(recorder_.log, "end ");
 }
 
-TEST_F(Bodies, EndForWhoHasPausedWhenTheyGoOn) {
+TEST_F(Bodies, EndOfBodyIsDeferredUntilResume) {
   for (const std::string body :
        {"Content-Length: 2\r\n\r\nab", "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n"}) {
     SCOPED_TRACE(body);
@@ -260,8 +260,8 @@ TEST_F(Bodies, EndForWhoHasPausedWhenTheyGoOn) {
   }
 }
 
-// The connection goes on with the next request.
-TEST_F(Bodies, WhoseReaderPausesAtTheirEndAndGoesAreOver) {
+// The connection serves the next request.
+TEST_F(Bodies, BodyEndsWhenItsPausedReaderIsDestroyed) {
   recorder_.when_body = [&] { recorder_.exchange.pause(); };
   const auto client = connect();
   client->send(std::string(kPost) + "0123456789");
@@ -277,7 +277,7 @@ TEST_F(Bodies, WhoseReaderPausesAtTheirEndAndGoesAreOver) {
   EXPECT_EQ(server_.metrics().exchanges, 0u);
 }
 
-TEST_F(Bodies, AreNotReadWhileNobodyHasAsked) {
+TEST_F(Bodies, BodyIsNotReadBeforeStart) {
   Exchange kept;
   on_request = [&](Exchange exchange) { kept = std::move(exchange); };
   const auto client = connect();
@@ -289,7 +289,7 @@ TEST_F(Bodies, AreNotReadWhileNobodyHasAsked) {
   EXPECT_EQ(recorder_.received, "0123456789");
 }
 
-TEST_F(Bodies, MayGoOnBehindTheAnswer) {
+TEST_F(Bodies, BodyMayContinueAfterTheResponse) {
   const auto client = connect();
   client->send(kPost);
   turns();
@@ -302,7 +302,7 @@ TEST_F(Bodies, MayGoOnBehindTheAnswer) {
   EXPECT_EQ(recorder_.log, "end closed ");
 }
 
-TEST_F(Bodies, OfAClientThatGoesAreLost) {
+TEST_F(Bodies, BodyIsLostWhenTheClientDisconnects) {
   const auto client = connect();
   client->send(std::string(kPost) + "0123");
   turns();
@@ -312,7 +312,7 @@ TEST_F(Bodies, OfAClientThatGoesAreLost) {
   EXPECT_EQ(recorder_.error, std::errc::connection_reset);
 }
 
-TEST_F(Bodies, MayBeDroppedByWhoeverReceivesThem) {
+TEST_F(Bodies, HandlerMayDropTheBody) {
   auto recorder = std::make_unique<BodyRecorder>();
   on_request = [&](Exchange exchange) {
     recorder->exchange = std::move(exchange);
@@ -326,7 +326,7 @@ TEST_F(Bodies, MayBeDroppedByWhoeverReceivesThem) {
   EXPECT_THAT(client->received, StartsWith("HTTP/1.1 500 "));
 }
 
-TEST_F(Bodies, MayEndTheServerFromAnyCallback) {
+TEST_F(Bodies, BodyCallbacksMayDestroyTheServer) {
   recorder_.when_body = [&] { server_ = {}; };
   auto client = connect();
   client->send(std::string(kPost) + "0123456789");
@@ -350,7 +350,7 @@ TEST_F(Bodies, MayEndTheServerFromAnyCallback) {
   EXPECT_THAT(client->received, EndsWith("x"));
 }
 
-TEST_F(Bodies, AreToldOfAClientThatOnlyListens) {
+TEST_F(Bodies, HalfClosedClientIsReported) {
   const auto client = connect();
   client->send(kGet);
   turns();

@@ -1,4 +1,4 @@
-// What a client makes of answers.
+// The client's handling of responses.
 #include <chrono>
 #include <string>
 
@@ -22,7 +22,7 @@ class ClientAnswers : public HttpClientTest {
   Hearer listener_;
 };
 
-TEST_F(ClientAnswers, a_get_is_sent_and_answered) {
+TEST_F(ClientAnswers, GetReceivesResponse) {
   const http::Call call = fetch(outcome_);
   EXPECT_TRUE(call.is_open());
   EXPECT_TRUE(peers.empty());  // Nothing is done inside the call.
@@ -43,14 +43,14 @@ TEST_F(ClientAnswers, a_get_is_sent_and_answered) {
   EXPECT_EQ(outcome_.times, 1);
 }
 
-TEST_F(ClientAnswers, a_response_may_be_kept_and_moved) {
+TEST_F(ClientAnswers, ResponseMayBeKeptAndMoved) {
   ask_and_answer(outcome_, kOk);
   http::Response kept = std::move(**outcome_.result);
   client_ = {};
   EXPECT_EQ(kept.text(), "ok");
 }
 
-TEST_F(ClientAnswers, answers_come_in_any_split) {
+TEST_F(ClientAnswers, ResponsesMayBeSplitAnywhere) {
   const std::string answer =
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n"
       "X-Sum: 7\r\n\r\n";
@@ -65,7 +65,7 @@ TEST_F(ClientAnswers, answers_come_in_any_split) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientAnswers, a_handler_is_told_everything_in_order) {
+TEST_F(ClientAnswers, HandlerIsCalledInOrder) {
   const http::Call call = client_.send(kUrl, listener_);
   turns();
   peer().answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
@@ -79,7 +79,7 @@ TEST_F(ClientAnswers, a_handler_is_told_everything_in_order) {
   EXPECT_FALSE(listener_.error);
 }
 
-TEST_F(ClientAnswers, without_a_body_there_is_no_end_of_it) {
+TEST_F(ClientAnswers, EndOfBodyIsNotReportedWithoutABody) {
   const http::Call call = client_.send(kUrl, listener_);
   turns();
   peer().answer("HTTP/1.1 204 No Content\r\n\r\n");
@@ -87,7 +87,7 @@ TEST_F(ClientAnswers, without_a_body_there_is_no_end_of_it) {
   EXPECT_THAT(listener_.told, ElementsAre("204", "closed"));
 }
 
-TEST_F(ClientAnswers, informational_ones_are_passed_over) {
+TEST_F(ClientAnswers, InformationalResponsesAreSkipped) {
   std::string many;
   for (int i = 0; i < 32; ++i) many += "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
   ask_and_answer(outcome_, many + std::string(kOk));
@@ -95,7 +95,7 @@ TEST_F(ClientAnswers, informational_ones_are_passed_over) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientAnswers, informational_ones_are_told) {
+TEST_F(ClientAnswers, InformationalResponsesAreReported) {
   const http::Call call = client_.send(kUrl, listener_, {.deadline = {}});
   turns();
   peer().answer("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n");
@@ -104,7 +104,7 @@ TEST_F(ClientAnswers, informational_ones_are_told) {
   EXPECT_EQ(listener_.link, "</a>");
 }
 
-TEST_F(ClientAnswers, a_call_may_be_cancelled_when_it_is_told_of_one) {
+TEST_F(ClientAnswers, CallMayBeCancelledOnAnInformationalResponse) {
   http::Call call = client_.send(kUrl, listener_, {.deadline = {}});
   listener_.on_told = [&](const std::string&) { call.cancel(); };
   turns();
@@ -113,7 +113,7 @@ TEST_F(ClientAnswers, a_call_may_be_cancelled_when_it_is_told_of_one) {
   EXPECT_THAT(listener_.told, ElementsAre("103"));
 }
 
-TEST_F(ClientAnswers, say_their_length) {
+TEST_F(ClientAnswers, ContentLengthIsReported) {
   Outcome with, without;
   ask_and_answer(with, "HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n",
                  {.method = http::Method::head});
@@ -125,20 +125,20 @@ TEST_F(ClientAnswers, say_their_length) {
   EXPECT_FALSE((*without.result)->content_length());
 }
 
-TEST_F(ClientAnswers, one_informational_too_many_is_an_error) {
+TEST_F(ClientAnswers, FailsAfterTooManyInformationalResponses) {
   std::string many;
   for (int i = 0; i < 33; ++i) many += "HTTP/1.1 103 Early Hints\r\n\r\n";
   ask_and_answer(outcome_, many + std::string(kOk));
   EXPECT_EQ(outcome_.error(), HttpError::malformed_response);
 }
 
-TEST_F(ClientAnswers, a_protocol_that_was_not_asked_for_is_an_error) {
+TEST_F(ClientAnswers, UnsolicitedUpgradeIsAnError) {
   ask_and_answer(outcome_, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n");
   EXPECT_EQ(outcome_.error(), HttpError::malformed_response);
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientAnswers, head_has_no_body_whatever_its_length) {
+TEST_F(ClientAnswers, HeadResponseHasNoBodyDespiteItsLength) {
   ask_and_answer(outcome_, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
                  {.method = http::Method::head});
   EXPECT_EQ(outcome_.status(), 200);
@@ -146,13 +146,13 @@ TEST_F(ClientAnswers, head_has_no_body_whatever_its_length) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientAnswers, not_modified_has_no_body) {
+TEST_F(ClientAnswers, NotModifiedHasNoBody) {
   ask_and_answer(outcome_, "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n");
   EXPECT_EQ(outcome_.status(), 304);
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientAnswers, a_body_without_a_length_lasts_until_the_end) {
+TEST_F(ClientAnswers, BodyWithoutALengthExtendsToEof) {
   const http::Call call = fetch(outcome_);
   turns();
   peer().answer("HTTP/1.1 200 OK\r\n\r\nall of");
@@ -165,7 +165,7 @@ TEST_F(ClientAnswers, a_body_without_a_length_lasts_until_the_end) {
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientAnswers, a_body_without_a_length_that_is_reset_is_an_error) {
+TEST_F(ClientAnswers, ResetIsErrorDuringBodyWithoutLength) {
   const http::Call call = fetch(outcome_);
   turns();
   peer().answer("HTTP/1.1 200 OK\r\n\r\nall of");
@@ -175,7 +175,7 @@ TEST_F(ClientAnswers, a_body_without_a_length_that_is_reset_is_an_error) {
   EXPECT_EQ(outcome_.error(), std::errc::connection_reset);
 }
 
-TEST_F(ClientAnswers, a_truncated_body_is_an_error) {
+TEST_F(ClientAnswers, TruncatedBodyIsAnError) {
   for (const std::string_view answer :
        {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell", "HTTP/1.1 200 OK\r\nContent-Le",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
@@ -191,7 +191,7 @@ TEST_F(ClientAnswers, a_truncated_body_is_an_error) {
   }
 }
 
-TEST_F(ClientAnswers, no_answer_at_all_is_a_reset) {
+TEST_F(ClientAnswers, MissingResponseIsReportedAsAReset) {
   const http::Call call = fetch(outcome_);
   turns();
   peer().stream().end();
@@ -199,7 +199,7 @@ TEST_F(ClientAnswers, no_answer_at_all_is_a_reset) {
   EXPECT_EQ(outcome_.error(), std::errc::connection_reset);
 }
 
-TEST_F(ClientAnswers, what_is_malformed_or_ambiguous_is_an_error) {
+TEST_F(ClientAnswers, MalformedOrAmbiguousResponseIsAnError) {
   for (const std::string_view answer :
        {"SSH-2.0-OpenSSH\r\n", "HTTP/2.0 200 OK\r\n\r\n", "HTTP/1.1 20 OK\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok",
@@ -215,19 +215,19 @@ TEST_F(ClientAnswers, what_is_malformed_or_ambiguous_is_an_error) {
   }
 }
 
-TEST_F(ClientAnswers, a_head_that_is_too_long_is_an_error) {
+TEST_F(ClientAnswers, TooLongHeaderSectionIsAnError) {
   make_client({.max_head = 100});
   ask_and_answer(outcome_, "HTTP/1.1 200 OK\r\nX: " + std::string(100, 'x'));
   EXPECT_EQ(outcome_.error(), HttpError::malformed_response);
 }
 
-TEST_F(ClientAnswers, what_follows_an_answer_unasked_costs_the_connection) {
+TEST_F(ClientAnswers, UnsolicitedDataAfterResponseClosesConnection) {
   ask_and_answer(outcome_, std::string(kOk) + "HTTP/1.1 200 OK\r\n");
   EXPECT_EQ(outcome_.text(), "ok");
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientAnswers, a_body_may_be_as_long_as_allowed_and_no_longer) {
+TEST_F(ClientAnswers, BodyLengthIsLimited) {
   ask_and_answer(outcome_, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfour", {.max_body = 4});
   EXPECT_EQ(outcome_.text(), "four");
   Outcome longer;
@@ -239,7 +239,7 @@ TEST_F(ClientAnswers, a_body_may_be_as_long_as_allowed_and_no_longer) {
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientAnswers, fetch_has_a_limit_if_none_is_given) {
+TEST_F(ClientAnswers, FetchHasADefaultBodyLimit) {
   const http::Call call = fetch(outcome_);
   turns();
   const std::string mebibyte(1 << 20, 'x');
@@ -254,7 +254,7 @@ TEST_F(ClientAnswers, fetch_has_a_limit_if_none_is_given) {
   EXPECT_EQ(outcome_.error(), HttpError::body_too_long);
 }
 
-TEST_F(ClientAnswers, a_paused_body_is_not_shown) {
+TEST_F(ClientAnswers, PausedBodyIsNotDelivered) {
   http::Call call = client_.send(kUrl, listener_);
   listener_.on_told = [&](const std::string& what) {
     if (what == "body") call.pause();
@@ -273,7 +273,7 @@ TEST_F(ClientAnswers, a_paused_body_is_not_shown) {
   EXPECT_THAT(listener_.told, ElementsAre("200", "body", "body", "end", "closed"));
 }
 
-TEST_F(ClientAnswers, of_a_paused_call_the_end_is_not_told) {
+TEST_F(ClientAnswers, EndIsNotReportedWhilePaused) {
   const std::pair<std::string, std::string> answers[] = {
       {std::string(kOk), "body"}, {"HTTP/1.1 204 No Content\r\n\r\n", "204"}};
   http::Call call;
@@ -299,7 +299,7 @@ TEST_F(ClientAnswers, of_a_paused_call_the_end_is_not_told) {
   EXPECT_EQ(peers.size(), 1u);
 }
 
-TEST_F(ClientAnswers, that_have_come_in_whole_are_not_lost_with_the_connection) {
+TEST_F(ClientAnswers, CompleteResponseIsNotLostWithTheConnection) {
   http::Call call =
       client_.send(kUrl, listener_, {.method = http::Method::post, .upload = http::kUnknownSize});
   listener_.on_told = [&](const std::string& what) {
@@ -319,8 +319,8 @@ TEST_F(ClientAnswers, that_have_come_in_whole_are_not_lost_with_the_connection) 
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-// What comes behind it, unasked, is no answer to them.
-TEST_F(ClientAnswers, that_have_come_in_whole_leave_the_connection_to_others) {
+// Unsolicited bytes after a response are not the response to the next call.
+TEST_F(ClientAnswers, CompleteResponseReleasesTheConnection) {
   for (const bool is_followed : {false, true}) {
     const std::size_t index = peers.size();
     make_client({.max_per_origin = 1});
@@ -343,7 +343,7 @@ TEST_F(ClientAnswers, that_have_come_in_whole_leave_the_connection_to_others) {
   }
 }
 
-TEST_F(ClientAnswers, a_call_may_be_paused_before_it_has_a_connection) {
+TEST_F(ClientAnswers, CallMayBePausedBeforeItHasAConnection) {
   http::Call call = client_.send(kUrl, listener_);
   call.pause();
   turns();
@@ -369,7 +369,7 @@ std::string zipped_answer(const std::string& body) {
          std::to_string(body.size()) + "\r\n\r\n" + body;
 }
 
-TEST_F(ClientAnswers, a_body_is_decompressed_if_that_is_asked_for) {
+TEST_F(ClientAnswers, BodyIsDecompressedOnRequest) {
   const http::Call call = fetch(outcome_, {.decompress = true});
   turns();
   EXPECT_THAT(peer().heard(), HasSubstr("Accept-Encoding: gzip, deflate\r\n"));
@@ -379,14 +379,14 @@ TEST_F(ClientAnswers, a_body_is_decompressed_if_that_is_asked_for) {
   EXPECT_TRUE((*outcome_.result)->is_decompressed());
 }
 
-TEST_F(ClientAnswers, a_body_is_not_decompressed_unasked) {
+TEST_F(ClientAnswers, BodyIsNotDecompressedByDefault) {
   const std::string packed = gzip("hello");
   ask_and_answer(outcome_, zipped_answer(packed));
   EXPECT_EQ(outcome_.text(), packed);
   EXPECT_FALSE((*outcome_.result)->is_decompressed());
 }
 
-TEST_F(ClientAnswers, a_decompression_bomb_is_stopped_while_it_inflates) {
+TEST_F(ClientAnswers, DecompressionBombIsStoppedDuringInflation) {
   const std::string bomb = gzip(std::string(64 << 20, '\0'));
   ASSERT_LT(bomb.size(), 100'000u);
   http::Call call = client_.send(kUrl, listener_, {.decompress = true, .max_body = 1 << 20});
@@ -398,7 +398,7 @@ TEST_F(ClientAnswers, a_decompression_bomb_is_stopped_while_it_inflates) {
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientAnswers, inflating_stops_where_the_call_is_paused) {
+TEST_F(ClientAnswers, InflationStopsWhileTheCallIsPaused) {
   http::Call call = client_.send(kUrl, listener_, {.decompress = true});
   listener_.on_told = [&](const std::string& what) {
     if (what == "body") call.pause();
@@ -424,7 +424,7 @@ TEST_F(ClientAnswers, inflating_stops_where_the_call_is_paused) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientAnswers, a_body_that_is_no_gzip_or_ends_early_is_an_error) {
+TEST_F(ClientAnswers, MalformedOrTruncatedGzipBodyIsAnError) {
   const std::string packed = gzip("hello, hello, hello");
   for (const std::string& body :
        {std::string("hello"), packed.substr(0, packed.size() - 1), packed + "x"}) {
@@ -435,7 +435,45 @@ TEST_F(ClientAnswers, a_body_that_is_no_gzip_or_ends_early_is_an_error) {
   }
 }
 
-TEST_F(ClientAnswers, a_coding_that_is_not_known_is_left_as_it_is) {
+TEST_F(ClientAnswers, SeveralCodingsAreAnErrorIfDecompressionIsEnabled) {
+  for (const char* codings : {"gzip, deflate", "deflate, gzip", "gzip, br", "br, gzip",
+                              "gzip\r\nContent-Encoding: gzip"}) {
+    const std::string answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Encoding: " +
+                               std::string(codings) + "\r\n\r\nxy";
+    Outcome outcome;
+    ask_and_answer(outcome, answer, {.decompress = true});
+    EXPECT_EQ(outcome.error(), HttpError::bad_encoding) << codings;
+    Outcome plain;
+    ask_and_answer(plain, answer);
+    EXPECT_EQ(plain.text(), "xy") << codings;
+    client_.close_idle();
+  }
+  const std::string packed = gzip("hello");
+  ask_and_answer(outcome_,
+                 "HTTP/1.1 200 OK\r\nContent-Encoding: identity, gzip\r\nContent-Length: " +
+                     std::to_string(packed.size()) + "\r\n\r\n" + packed,
+                 {.decompress = true});
+  EXPECT_EQ(outcome_.text(), "hello");
+}
+
+TEST_F(ClientAnswers, ResponseMayHaveMoreThanAHundredFields) {
+  std::string answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n";
+  for (int i = 0; i < 1'000; ++i) answer += "X-" + std::to_string(i) + ": y\r\n";
+  ask_and_answer(outcome_, answer + "\r\nok");
+  ASSERT_EQ(outcome_.text(), "ok");
+  EXPECT_EQ((*outcome_.result)->fields().size(), 1'001u);
+  EXPECT_EQ((**outcome_.result)["X-999"], "y");
+}
+
+TEST_F(ClientAnswers, ChunkSizesMayBePadded) {
+  ask_and_answer(outcome_,
+                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                 "5    \r\nhello\r\n6 ;a=b\r\n world\r\n0   \r\n\r\n");
+  EXPECT_EQ(outcome_.text(), "hello world");
+  EXPECT_EQ(client_.metrics().idle, 1u);
+}
+
+TEST_F(ClientAnswers, UnknownCodingIsLeftUndecoded) {
   ask_and_answer(outcome_, "HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 2\r\n\r\nxy",
                  {.decompress = true});
   EXPECT_EQ(outcome_.text(), "xy");

@@ -1,5 +1,5 @@
-// What the tests of the client share: a client on a clock that stands still, whose connections end
-// at servers that do what a test says; and one on real sockets.
+// Shared by the tests of the client: a client on a clock that stands still, whose connections end
+// at servers that a test controls; and one on real sockets.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ class Peer final : public StreamHandler {
 
   bool answer(std::string_view text) { return stream_.write(text); }
   Stream& stream() { return stream_; }
-  // What has come since the last call.
+  // Returns the bytes received since the last call.
   std::string heard() { return std::exchange(received, {}); }
 
   std::size_t on_data(Bytes bytes) override {
@@ -56,7 +56,7 @@ class Peer final : public StreamHandler {
   Stream stream_;
 };
 
-// Writes down what it is told: "200", "body ab", "end", "drained", "closed", "closed deadline".
+// Records its callbacks: "200", "body ab", "end", "drained", "closed", "closed deadline".
 class Hearer final : public http::CallHandler {
  public:
   void on_response(const http::Response& response) override {
@@ -101,7 +101,7 @@ class Hearer final : public http::CallHandler {
   }
 };
 
-// What a fetch() has come to.
+// The result of a fetch().
 struct Outcome {
   std::optional<Result<http::Response>> result;
   int times = 0;
@@ -121,13 +121,20 @@ struct Outcome {
   }
 };
 
+inline http::Fields fields_of(
+    std::initializer_list<std::pair<std::string_view, std::string_view>> pairs) {
+  http::Fields fields;
+  for (const auto& [name, value] : pairs) EXPECT_TRUE(fields.add(name, value));
+  return fields;
+}
+
 class HttpClientTest : public ::testing::Test {
  protected:
   static constexpr std::string_view kUrl = "http://a.example/";
 
   HttpClientTest() { make_client(); }
 
-  // In place of the client before.
+  // Replaces the client.
   void make_client(http::ClientOptions options = {}) {
     options.open = [this](std::string_view host, std::uint16_t port) -> Result<Stream> {
       opened.push_back(std::string(host) + ":" + std::to_string(port));
@@ -149,8 +156,25 @@ class HttpClientTest : public ::testing::Test {
   http::Call fetch(Outcome& outcome, http::CallOptions options = {}) {
     return client_.fetch(kUrl, outcome.note(), std::move(options));
   }
+  // Returns the header section and body that are sent for it.
+  std::string sent(std::string_view url, http::CallOptions options = {}) {
+    Outcome outcome;
+    const http::Call call = client_.fetch(url, outcome.note(), std::move(options));
+    turns();
+    EXPECT_FALSE(outcome.is_there()) << outcome.error().message();
+    return peers.empty() ? "" : peers.back()->heard();
+  }
+  // Returns the error with which it fails, from the loop.
+  std::error_code refused(std::string_view url, http::CallOptions options = {}) {
+    Outcome outcome;
+    const http::Call call = client_.fetch(url, outcome.note(), std::move(options));
+    EXPECT_FALSE(outcome.is_there());
+    turns();
+    EXPECT_EQ(outcome.times, 1);
+    return outcome.error();
+  }
   Peer& peer(std::size_t index = 0) { return *peers.at(index); }
-  // What comes of one GET that is answered so.
+  // Sends a GET, and `answer` as its response.
   void ask_and_answer(Outcome& outcome, std::string_view answer, http::CallOptions options = {}) {
     const std::size_t index = peers.size();
     const http::Call call = fetch(outcome, std::move(options));
@@ -158,7 +182,7 @@ class HttpClientTest : public ::testing::Test {
     peers.at(index)->answer(answer);
     turns();
   }
-  // A call that has left a connection in the pool.
+  // Makes a call that leaves a connection in the pool.
   void warm_up() {
     Outcome outcome;
     ask_and_answer(outcome, kOk);
@@ -173,7 +197,7 @@ class HttpClientTest : public ::testing::Test {
   http::CookieJar jar_;
   std::vector<std::unique_ptr<Peer>> peers;
   std::vector<std::string> opened;
-  std::function<void(Peer&)> on_request;  // Of the peers that come.
+  std::function<void(Peer&)> on_request;  // Called for the peer of each new connection.
   std::error_code open_error;
   http::Client client_;
 };

@@ -1,4 +1,4 @@
-// A client that speaks HTTP/2, with a server of ours: what a call is told is what it is of HTTP/1.
+// A client that speaks HTTP/2, with our server: a call's callbacks are those of HTTP/1.
 #include <chrono>
 #include <memory>
 #include <string>
@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 
 class ClientHttp2 : public Http2PairTest {
  protected:
-  // Answers with what was asked.
+  // Responds with the request.
   void echo() {
     on_request = [](Exchange exchange) {
       read_body(std::move(exchange), 1 << 24,
@@ -36,7 +36,7 @@ class ClientHttp2 : public Http2PairTest {
   std::vector<std::unique_ptr<Kept>> kept_;
 };
 
-TEST_F(ClientHttp2, is_answered) {
+TEST_F(ClientHttp2, RequestReceivesResponse) {
   std::string seen;
   on_request = [&](Exchange exchange) {
     const auto& request = exchange.request();
@@ -55,7 +55,7 @@ TEST_F(ClientHttp2, is_answered) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientHttp2, carries_many_calls_on_one_connection) {
+TEST_F(ClientHttp2, ManyCallsShareOneConnection) {
   keep();
   std::vector<Outcome> outcomes(50);
   std::vector<http::Call> calls;
@@ -71,7 +71,7 @@ TEST_F(ClientHttp2, carries_many_calls_on_one_connection) {
   EXPECT_EQ(client_.metrics().reused, 49u);
 }
 
-TEST_F(ClientHttp2, opens_a_second_connection_when_streams_run_out) {
+TEST_F(ClientHttp2, SecondConnectionIsOpenedWhenStreamsRunOut) {
   begin({.max_per_origin = 2}, {.max_streams = 3});
   keep();
   Outcome first;
@@ -93,7 +93,7 @@ TEST_F(ClientHttp2, opens_a_second_connection_when_streams_run_out) {
   EXPECT_EQ(opened, 2);
 }
 
-TEST_F(ClientHttp2, keeps_to_its_own_limit) {
+TEST_F(ClientHttp2, OwnStreamLimitIsRespected) {
   begin({.max_per_origin = 1}, {}, {.max_streams = 2});
   keep();
   std::vector<Outcome> outcomes(3);
@@ -106,7 +106,7 @@ TEST_F(ClientHttp2, keeps_to_its_own_limit) {
   EXPECT_EQ(kept_.size(), 3u);
 }
 
-TEST_F(ClientHttp2, sends_a_body) {
+TEST_F(ClientHttp2, BodyIsSent) {
   echo();
   for (const std::size_t size : {1u, 2000u, 70'000u, 3'000'000u}) {
     std::string body(size, 'x');
@@ -119,7 +119,7 @@ TEST_F(ClientHttp2, sends_a_body) {
   EXPECT_EQ(opened, 1);
 }
 
-TEST_F(ClientHttp2, sends_an_upload_as_fast_as_it_is_read) {
+TEST_F(ClientHttp2, UploadFollowsTheReaderBackPressure) {
   keep();
   Hearer hearer;
   http::Call call =
@@ -147,7 +147,7 @@ TEST_F(ClientHttp2, sends_an_upload_as_fast_as_it_is_read) {
   EXPECT_FALSE(hearer.error);
 }
 
-TEST_F(ClientHttp2, an_upload_of_a_size_ends_with_it) {
+TEST_F(ClientHttp2, SizedUploadEndsAtItsSize) {
   echo();
   Hearer hearer;
   http::Call call = client_.send("http://a/", hearer, {.method = Method::put, .upload = 6});
@@ -160,7 +160,7 @@ TEST_F(ClientHttp2, an_upload_of_a_size_ends_with_it) {
   EXPECT_EQ(hearer.told.back(), "closed");
 }
 
-TEST_F(ClientHttp2, asks_before_it_sends_if_told_to) {
+TEST_F(ClientHttp2, ExpectContinueDefersTheBody) {
   std::string expectation;
   Exchange waiting;
   on_request = [&](Exchange exchange) {
@@ -180,7 +180,7 @@ TEST_F(ClientHttp2, asks_before_it_sends_if_told_to) {
   EXPECT_EQ(outcome.text(), "body");
 }
 
-TEST_F(ClientHttp2, does_not_wait_for_ever_to_be_asked) {
+TEST_F(ClientHttp2, ExpectContinueTimesOut) {
   keep();
   Outcome outcome;
   http::CallOptions options{.method = Method::post, .body = bytes_of("body")};
@@ -196,7 +196,7 @@ TEST_F(ClientHttp2, does_not_wait_for_ever_to_be_asked) {
   EXPECT_EQ(outcome.text(), "late");
 }
 
-TEST_F(ClientHttp2, trailers_come_behind_a_body) {
+TEST_F(ClientHttp2, TrailersFollowABody) {
   on_request = [](Exchange exchange) {
     exchange.begin(Status::ok);
     exchange.write("body");
@@ -209,7 +209,7 @@ TEST_F(ClientHttp2, trailers_come_behind_a_body) {
   EXPECT_EQ(hearer.trailers, "9");
 }
 
-TEST_F(ClientHttp2, trailers_may_come_behind_nothing) {
+TEST_F(ClientHttp2, TrailersMayFollowAnEmptyBody) {
   on_request = [](Exchange exchange) {
     exchange.begin(Status::ok);
     exchange.end(fields_of({{"X-Sum", "0"}}));
@@ -221,7 +221,7 @@ TEST_F(ClientHttp2, trailers_may_come_behind_nothing) {
   EXPECT_EQ(hearer.trailers, "0");
 }
 
-TEST_F(ClientHttp2, says_that_trailers_are_understood) {
+TEST_F(ClientHttp2, TeFieldAnnouncesTrailerSupport) {
   std::string seen;
   on_request = [&](Exchange exchange) {
     seen += std::string(exchange.request()[http::FieldId::te]) + ";";
@@ -235,7 +235,7 @@ TEST_F(ClientHttp2, says_that_trailers_are_understood) {
   EXPECT_EQ(seen, ";trailers;");
 }
 
-TEST_F(ClientHttp2, answers_may_come_before_the_answer) {
+TEST_F(ClientHttp2, InformationalResponsesMayPrecedeTheResponse) {
   on_request = [](Exchange exchange) {
     exchange.inform(Status::early_hints, fields_of({{"Link", "</a>"}}));
     exchange.respond("x");
@@ -247,7 +247,7 @@ TEST_F(ClientHttp2, answers_may_come_before_the_answer) {
   EXPECT_EQ(hearer.link, "</a>");
 }
 
-TEST_F(ClientHttp2, some_answers_have_no_body) {
+TEST_F(ClientHttp2, SomeResponsesHaveNoBody) {
   on_request = [](Exchange exchange) {
     const std::string target(exchange.request().target());
     if (target == "/204") return void(exchange.respond(Status::no_content));
@@ -266,8 +266,8 @@ TEST_F(ClientHttp2, some_answers_have_no_body) {
   }
 }
 
-// What is not used up is not credited: the server stops.
-TEST_F(ClientHttp2, a_body_waits_for_who_has_paused) {
+// Without a window update for unread bytes, the server stops.
+TEST_F(ClientHttp2, BodyIsHeldBackWhilePaused) {
   begin({}, {}, {.stream_window = 4096});
   on_request = [](Exchange exchange) {
     exchange.begin(Status::ok, {}, 1'000'000);
@@ -298,7 +298,7 @@ TEST_F(ClientHttp2, a_body_waits_for_who_has_paused) {
   EXPECT_FALSE(hearer.error);
 }
 
-TEST_F(ClientHttp2, what_has_come_in_whole_is_read_when_the_connection_has_gone) {
+TEST_F(ClientHttp2, CompleteResponseIsReadAfterTheConnectionClosed) {
   Hearer hearer;
   http::Call call = client_.send("http://a/", hearer, {});
   call.pause();
@@ -314,7 +314,7 @@ TEST_F(ClientHttp2, what_has_come_in_whole_is_read_when_the_connection_has_gone)
   EXPECT_FALSE(hearer.error);
 }
 
-TEST_F(ClientHttp2, a_call_that_is_cancelled_resets_its_stream_only) {
+TEST_F(ClientHttp2, CancelledCallResetsOnlyItsStream) {
   keep();
   Outcome a, b;
   http::Call first = fetch(a), second = fetch(b);
@@ -331,7 +331,7 @@ TEST_F(ClientHttp2, a_call_that_is_cancelled_resets_its_stream_only) {
   EXPECT_EQ(client_.metrics().connections, 1u);
 }
 
-TEST_F(ClientHttp2, a_deadline_resets_a_stream_only) {
+TEST_F(ClientHttp2, DeadlineResetsOnlyTheStream) {
   keep();
   Outcome a, b;
   const http::Call first = fetch(a, {.deadline = 1s}), second = fetch(b);
@@ -346,7 +346,7 @@ TEST_F(ClientHttp2, a_deadline_resets_a_stream_only) {
   EXPECT_EQ(opened, 1);
 }
 
-TEST_F(ClientHttp2, redirects_are_followed) {
+TEST_F(ClientHttp2, RedirectsAreFollowed) {
   on_request = [](Exchange exchange) {
     if (exchange.request().target() == "/to") return void(exchange.respond("there"));
     exchange.respond(Status::found, fields_of({{"Location", "/to"}}),
@@ -359,7 +359,7 @@ TEST_F(ClientHttp2, redirects_are_followed) {
   EXPECT_EQ(opened, 1);
 }
 
-TEST_F(ClientHttp2, cookies_and_compression_are_above_it) {
+TEST_F(ClientHttp2, CookiesAndDecompressionWork) {
   http::CookieJar jar;
   begin({.jar = &jar}, {});
   std::string cookie;
@@ -378,7 +378,7 @@ TEST_F(ClientHttp2, cookies_and_compression_are_above_it) {
   }
 }
 
-TEST_F(ClientHttp2, a_body_has_a_limit) {
+TEST_F(ClientHttp2, BodyLengthIsLimited) {
   on_request = [](Exchange exchange) { exchange.respond(std::string(100'000, 'x')); };
   Outcome outcome;
   const http::Call call = fetch(outcome, {.max_body = 1000});
@@ -387,7 +387,7 @@ TEST_F(ClientHttp2, a_body_has_a_limit) {
   EXPECT_EQ(client_.metrics().connections, 1u);
 }
 
-TEST_F(ClientHttp2, an_idle_connection_is_closed_in_time) {
+TEST_F(ClientHttp2, IdleConnectionIsClosedAfterItsTimeout) {
   Outcome outcome;
   const http::Call call = fetch(outcome);
   turns();
@@ -398,7 +398,7 @@ TEST_F(ClientHttp2, an_idle_connection_is_closed_in_time) {
   EXPECT_EQ(server_.metrics().connections, 0u);
 }
 
-TEST_F(ClientHttp2, close_idle_closes_no_other) {
+TEST_F(ClientHttp2, CloseIdleClosesOnlyIdleConnections) {
   keep();
   Outcome a;
   const http::Call call = fetch(a);
@@ -414,8 +414,8 @@ TEST_F(ClientHttp2, close_idle_closes_no_other) {
   EXPECT_EQ(server_.metrics().connections, 0u);
 }
 
-// The server says that it ends: what it has begun goes on, and what follows goes elsewhere.
-TEST_F(ClientHttp2, a_server_that_drains_loses_nothing) {
+// The server drains: streams that it has begun continue, and later calls use another connection.
+TEST_F(ClientHttp2, DrainingServerLosesNoCall) {
   keep();
   Outcome a, b;
   const http::Call first = fetch(a);
@@ -428,7 +428,7 @@ TEST_F(ClientHttp2, a_server_that_drains_loses_nothing) {
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-// ---- everything may be destroyed in every callback
+// ---- destruction in every callback
 
 class ClientHttp2Lifetime : public Http2PairTest {
  protected:
@@ -461,7 +461,7 @@ class ClientHttp2Lifetime : public Http2PairTest {
   http::Call call_;
 };
 
-TEST_F(ClientHttp2Lifetime, a_call_may_be_cancelled_in_every_callback) {
+TEST_F(ClientHttp2Lifetime, CallMayBeCancelledInEveryCallback) {
   for (const std::string& when : all()) {
     const auto told = run(when, [this] { call_.cancel(); });
     ASSERT_THAT(told, Contains(when));
@@ -470,7 +470,7 @@ TEST_F(ClientHttp2Lifetime, a_call_may_be_cancelled_in_every_callback) {
   }
 }
 
-TEST_F(ClientHttp2Lifetime, a_handler_may_go_with_its_call_in_every_callback) {
+TEST_F(ClientHttp2Lifetime, HandlerMayBeDestroyedWithItsCallInEveryCallback) {
   for (const std::string& when : all()) {
     const auto told = run(when, [this] {
       call_ = {};
@@ -481,7 +481,7 @@ TEST_F(ClientHttp2Lifetime, a_handler_may_go_with_its_call_in_every_callback) {
   }
 }
 
-TEST_F(ClientHttp2Lifetime, a_client_may_be_destroyed_in_every_callback) {
+TEST_F(ClientHttp2Lifetime, ClientMayBeDestroyedInEveryCallback) {
   for (const std::string& when : all()) {
     const auto told = run(when, [this] { client_ = {}; });
     ASSERT_THAT(told, Contains(when));
@@ -491,7 +491,7 @@ TEST_F(ClientHttp2Lifetime, a_client_may_be_destroyed_in_every_callback) {
   }
 }
 
-TEST_F(ClientHttp2Lifetime, a_new_call_may_be_made_in_every_callback) {
+TEST_F(ClientHttp2Lifetime, NewCallMayBeMadeInEveryCallback) {
   for (const std::string& when : all()) {
     Outcome next;
     http::Call more;
@@ -500,7 +500,7 @@ TEST_F(ClientHttp2Lifetime, a_new_call_may_be_made_in_every_callback) {
   }
 }
 
-TEST_F(ClientHttp2Lifetime, the_loop_may_go_first) {
+TEST_F(ClientHttp2Lifetime, LoopMayBeDestroyedFirst) {
   on_request = [](Exchange) {};
   Outcome outcome;
   const http::Call call = fetch(outcome);

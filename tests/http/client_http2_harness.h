@@ -1,4 +1,4 @@
-// What the tests of a client's HTTP/2 share.
+// Shared by the tests of a client's HTTP/2.
 #pragma once
 
 #include <initializer_list>
@@ -15,18 +15,12 @@
 
 namespace spate::testing {
 
-// The head of an answer: ":status: 200".
+// The header section of a response: ":status: 200".
 inline constexpr std::string_view kHead200 = "\x88";
 
 inline std::string field(std::string_view name, std::string_view value) {
   return std::string(1, '\0') + static_cast<char>(name.size()) + std::string(name) +
          static_cast<char>(value.size()) + std::string(value);
-}
-inline http::Fields fields_of(
-    std::initializer_list<std::pair<std::string_view, std::string_view>> pairs) {
-  http::Fields fields;
-  for (const auto& [name, value] : pairs) fields.add(name, value);
-  return fields;
 }
 inline std::string head_of(std::uint32_t stream, std::string_view head = kHead200) {
   return frame(kHeaders, kEndHeaders, stream, head);
@@ -38,7 +32,7 @@ inline std::string setting(char id, std::uint32_t value) {
   return frame(kSettings, 0, 0, std::string{0, id} + number(value));
 }
 
-// A client of HTTP/2 by prior knowledge whose connections end at Peers.
+// A client of HTTP/2 with prior knowledge whose connections end at Peers.
 class Http2PeerTest : public HttpClientTest {
  protected:
   Http2PeerTest() { make_client2(); }
@@ -49,7 +43,7 @@ class Http2PeerTest : public HttpClientTest {
     make_client(std::move(options));
     on_request = {};
   }
-  // The server's part of the beginning.
+  // Sends the server's part of the connection preface.
   void greet(Peer& peer, std::string_view settings = frame(kSettings, 0, 0)) {
     peer.answer(settings);
     peer.answer(frame(kSettings, 1, 0));
@@ -58,7 +52,7 @@ class Http2PeerTest : public HttpClientTest {
   Heard heard(std::size_t index = 0) { return Heard(peer(index).received); }
 };
 
-// The same, and they end at a Server.
+// As above, but they end at a Server.
 class Http2PairTest : public ::testing::Test {
  protected:
   Http2PairTest() { begin({}, {}); }

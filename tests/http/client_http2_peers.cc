@@ -1,4 +1,4 @@
-// Servers of HTTP/2 that refuse, go, are broken or hostile: what a client makes of them.
+// Servers of HTTP/2 that refuse, go away, are broken or hostile, and the client's reactions.
 #include <chrono>
 #include <string>
 #include <vector>
@@ -30,7 +30,7 @@ class ClientHttp2Peers : public Http2PeerTest {
   http::Call post(Outcome& outcome) {
     return fetch(outcome, {.method = Method::post, .body = bytes_of("x")});
   }
-  // From a server of its own, by a client of its own.
+  // Fetches with a new client from a new server, which responds with `answer`.
   http::Call fetch_answered(const std::string& answer, Outcome& outcome,
                             http::ClientOptions options = {}) {
     const std::size_t index = peers.size();
@@ -42,7 +42,7 @@ class ClientHttp2Peers : public Http2PeerTest {
     turns();
     return call;
   }
-  // A connection that has answered once.
+  // Makes a connection that has answered once.
   void begin2() {
     Outcome outcome;
     const http::Call call = fetch(outcome);
@@ -54,7 +54,7 @@ class ClientHttp2Peers : public Http2PeerTest {
   }
 };
 
-TEST_F(ClientHttp2Peers, begins_with_the_preface) {
+TEST_F(ClientHttp2Peers, ConnectionBeginsWithThePreface) {
   Outcome outcome;
   const http::Call call = fetch(outcome);
   turns();
@@ -66,7 +66,7 @@ TEST_F(ClientHttp2Peers, begins_with_the_preface) {
   EXPECT_EQ(outcome.text(), "ok");
 }
 
-TEST_F(ClientHttp2Peers, a_push_is_none_that_it_takes) {
+TEST_F(ClientHttp2Peers, PushPromiseIsRefused) {
   Outcome outcome;
   const http::Call call = fetch(outcome);
   turns();
@@ -77,7 +77,7 @@ TEST_F(ClientHttp2Peers, a_push_is_none_that_it_takes) {
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientHttp2Peers, what_is_not_http_2_is_malformed) {
+TEST_F(ClientHttp2Peers, NonHttp2ResponseIsMalformed) {
   Outcome outcome;
   const http::Call call = fetch(outcome);
   turns();
@@ -86,9 +86,9 @@ TEST_F(ClientHttp2Peers, what_is_not_http_2_is_malformed) {
   EXPECT_EQ(outcome.error(), HttpError::malformed_response);
 }
 
-// ---- what is asked again
+// ---- repeated requests
 
-TEST_F(ClientHttp2Peers, a_stream_that_is_refused_is_asked_again) {
+TEST_F(ClientHttp2Peers, RefusedStreamIsRetried) {
   Outcome outcome;
   const http::Call call = post(outcome);
   turns();
@@ -102,7 +102,7 @@ TEST_F(ClientHttp2Peers, a_stream_that_is_refused_is_asked_again) {
   EXPECT_EQ(client_.metrics().repeated, 1u);
 }
 
-TEST_F(ClientHttp2Peers, not_for_ever) {
+TEST_F(ClientHttp2Peers, RefusedStreamIsRetriedAFewTimesOnly) {
   Outcome outcome;
   const http::Call call = fetch(outcome);
   turns();
@@ -116,7 +116,7 @@ TEST_F(ClientHttp2Peers, not_for_ever) {
   EXPECT_EQ(heard().streams.size(), 6u);
 }
 
-TEST_F(ClientHttp2Peers, an_upload_that_has_begun_is_not) {
+TEST_F(ClientHttp2Peers, StartedUploadIsNotRetried) {
   Hearer hearer;
   http::Call call = client_.send(kUrl, hearer, {.method = Method::post, .upload = 10});
   call.write("abc");
@@ -129,7 +129,7 @@ TEST_F(ClientHttp2Peers, an_upload_that_has_begun_is_not) {
   EXPECT_THAT(heard().streams, ElementsAre(1u));
 }
 
-TEST_F(ClientHttp2Peers, what_goaway_disowns_is_asked_elsewhere) {
+TEST_F(ClientHttp2Peers, CallRejectedByGoawayIsRetriedElsewhere) {
   Outcome a, b;
   const http::Call first = post(a), second = post(b);
   turns();
@@ -148,7 +148,7 @@ TEST_F(ClientHttp2Peers, what_goaway_disowns_is_asked_elsewhere) {
   EXPECT_EQ(client_.metrics().connections, 1u);
 }
 
-TEST_F(ClientHttp2Peers, behind_goaway_nothing_is_begun) {
+TEST_F(ClientHttp2Peers, NoStreamIsOpenedAfterGoaway) {
   Outcome a, b;
   const http::Call first = fetch(a);
   turns();
@@ -164,7 +164,7 @@ TEST_F(ClientHttp2Peers, behind_goaway_nothing_is_begun) {
   EXPECT_EQ(a.text(), "ok");
 }
 
-TEST_F(ClientHttp2Peers, a_get_is_repeated_when_a_connection_that_was_used_goes) {
+TEST_F(ClientHttp2Peers, GetIsRetriedWhenAUsedConnectionCloses) {
   begin2();
   Outcome a, b;
   const http::Call first = fetch(a), second = post(b);
@@ -180,7 +180,7 @@ TEST_F(ClientHttp2Peers, a_get_is_repeated_when_a_connection_that_was_used_goes)
   EXPECT_EQ(client_.metrics().repeated, 1u);
 }
 
-TEST_F(ClientHttp2Peers, of_a_fresh_connection_nothing_is_repeated) {
+TEST_F(ClientHttp2Peers, NothingIsRetriedFromAFreshConnection) {
   Outcome a;
   const http::Call call = fetch(a);
   turns();
@@ -190,7 +190,7 @@ TEST_F(ClientHttp2Peers, of_a_fresh_connection_nothing_is_repeated) {
   EXPECT_EQ(peers.size(), 1u);
 }
 
-TEST_F(ClientHttp2Peers, an_answer_that_has_begun_is_not_repeated) {
+TEST_F(ClientHttp2Peers, StartedResponseIsNotRetried) {
   begin2();
   Outcome a;
   const http::Call call = fetch(a);
@@ -203,9 +203,9 @@ TEST_F(ClientHttp2Peers, an_answer_that_has_begun_is_not_repeated) {
   EXPECT_EQ(peers.size(), 1u);
 }
 
-// ---- a server that says nothing any more
+// ---- a server that stops answering
 
-TEST_F(ClientHttp2Peers, behind_a_deadline_in_silence_the_next_call_has_a_new_connection) {
+TEST_F(ClientHttp2Peers, CallAfterADeadlineInSilenceUsesANewConnection) {
   begin2();
   Outcome a, b;
   const http::Call first = fetch(a, {.deadline = 1s});
@@ -224,7 +224,7 @@ TEST_F(ClientHttp2Peers, behind_a_deadline_in_silence_the_next_call_has_a_new_co
   EXPECT_EQ(b.text(), "ok");
 }
 
-TEST_F(ClientHttp2Peers, calls_that_a_silent_connection_has_live_on) {
+TEST_F(ClientHttp2Peers, ActiveCallsOfASilentConnectionContinue) {
   begin2();
   Outcome late, patient, next;
   const http::Call first = fetch(late, {.deadline = 1s}), second = fetch(patient);
@@ -245,7 +245,7 @@ TEST_F(ClientHttp2Peers, calls_that_a_silent_connection_has_live_on) {
   EXPECT_FALSE(next.is_there());
 }
 
-TEST_F(ClientHttp2Peers, a_call_that_waits_has_the_place_of_a_silent_connection) {
+TEST_F(ClientHttp2Peers, WaitingCallTakesTheSlotOfASilentConnection) {
   make_client2({.max_per_origin = 1}, {.max_streams = 1});
   begin2();
   Outcome late, waiting;
@@ -260,7 +260,7 @@ TEST_F(ClientHttp2Peers, a_call_that_waits_has_the_place_of_a_silent_connection)
   EXPECT_EQ(client_.metrics().connections, 1u);
 }
 
-TEST_F(ClientHttp2Peers, a_server_that_says_anything_is_there) {
+TEST_F(ClientHttp2Peers, AnyFrameShowsThatTheServerResponds) {
   begin2();
   Outcome a, b;
   const http::Call first = fetch(a, {.deadline = 1s});
@@ -276,8 +276,8 @@ TEST_F(ClientHttp2Peers, a_server_that_says_anything_is_there) {
   EXPECT_THAT(heard().streams, ElementsAre(1u, 3u, 5u));
 }
 
-// It may have been late because connecting has taken so long.
-TEST_F(ClientHttp2Peers, a_connection_that_is_younger_than_a_call_may_be_silent) {
+// The response may be late only because connecting took so long.
+TEST_F(ClientHttp2Peers, SilentConnectionNewerThanTheCallIsKept) {
   Outcome a, b;
   const http::Call first = fetch(a, {.deadline = 1s});
   turns();
@@ -294,13 +294,13 @@ TEST_F(ClientHttp2Peers, a_connection_that_is_younger_than_a_call_may_be_silent)
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-// ---- calls that are cancelled in silence
+// ---- calls that are cancelled on a silent connection
 
 class ClientHttp2Silence : public ClientHttp2Peers {
  protected:
   ClientHttp2Silence() { begin2(); }
 
-  // One that is cancelled after `time`. Whether it was sent on the first connection.
+  // Starts a call and cancels it after `time`. Returns whether it was sent on the first connection.
   bool cancel_after(Nanos time) {
     const std::size_t before = heard().streams.size();
     Outcome outcome;
@@ -319,7 +319,7 @@ class ClientHttp2Silence : public ClientHttp2Peers {
   }
 };
 
-TEST_F(ClientHttp2Silence, who_cancels_early_asks_nothing) {
+TEST_F(ClientHttp2Silence, EarlyCancelSendsNoPing) {
   EXPECT_TRUE(cancel_after(999ms));
   EXPECT_EQ(heard().last_reset, 8);
   EXPECT_EQ(pings(), 0);
@@ -329,7 +329,7 @@ TEST_F(ClientHttp2Silence, who_cancels_early_asks_nothing) {
   EXPECT_EQ(pings(), 1);
 }
 
-TEST_F(ClientHttp2Silence, a_server_that_does_not_answer_gets_no_new_calls) {
+TEST_F(ClientHttp2Silence, UnresponsiveServerGetsNoNewCalls) {
   EXPECT_TRUE(cancel_after(1s));
   EXPECT_EQ(pings(), 1);
   EXPECT_TRUE(cancel_after(999ms));  // It may still answer.
@@ -341,7 +341,7 @@ TEST_F(ClientHttp2Silence, a_server_that_does_not_answer_gets_no_new_calls) {
   EXPECT_TRUE(peer().is_ended || peer().is_closed);
 }
 
-TEST_F(ClientHttp2Silence, a_server_that_answers_is_there) {
+TEST_F(ClientHttp2Silence, PingReplyKeepsTheConnection) {
   EXPECT_TRUE(cancel_after(2s));
   EXPECT_EQ(pings(), 1);
   answer_pings();
@@ -352,7 +352,7 @@ TEST_F(ClientHttp2Silence, a_server_that_answers_is_there) {
   EXPECT_EQ(peers.size(), 1u);
 }
 
-TEST_F(ClientHttp2Silence, whatever_it_says_will_do) {
+TEST_F(ClientHttp2Silence, AnyFrameKeepsTheConnection) {
   EXPECT_TRUE(cancel_after(2s));
   peer().answer(frame(kSettings, 0, 0));
   turns();
@@ -362,7 +362,7 @@ TEST_F(ClientHttp2Silence, whatever_it_says_will_do) {
   EXPECT_EQ(peers.size(), 1u);
 }
 
-TEST_F(ClientHttp2Silence, calls_of_a_server_that_does_not_answer_live_on) {
+TEST_F(ClientHttp2Silence, ActiveCallsOfAnUnresponsiveServerContinue) {
   Outcome patient;
   const http::Call call = fetch(patient);
   EXPECT_TRUE(cancel_after(2s));
@@ -385,7 +385,7 @@ coro::Task<void> fetch_within(http::Client* client, Nanos time, std::vector<std:
   told->push_back(text ? *text : text.error() == Error::deadline ? "late" : "failed");
 }
 
-TEST_F(ClientHttp2Silence, a_coroutine_with_a_deadline_does_not_ask_the_dead_for_ever) {
+TEST_F(ClientHttp2Silence, CoroutineWithADeadlineLeavesASilentConnection) {
   std::vector<std::string> told;
   coro::Scope scope(loop_);
   for (int i = 0; i < 3; ++i) {
@@ -403,9 +403,9 @@ TEST_F(ClientHttp2Silence, a_coroutine_with_a_deadline_does_not_ask_the_dead_for
   EXPECT_EQ(client_.metrics().connections, 1u);
 }
 
-// ---- what is wrong with one answer leaves the connection to others
+// ---- an error in one response leaves the connection to others
 
-TEST_F(ClientHttp2Peers, a_reset_ends_one_call) {
+TEST_F(ClientHttp2Peers, ResetEndsOneCall) {
   Outcome a, b;
   const http::Call first = fetch(a), second = fetch(b);
   turns();
@@ -418,7 +418,7 @@ TEST_F(ClientHttp2Peers, a_reset_ends_one_call) {
   EXPECT_EQ(client_.metrics().connections, 1u);
 }
 
-TEST_F(ClientHttp2Peers, a_length_is_to_be_kept_to) {
+TEST_F(ClientHttp2Peers, ContentLengthMismatchIsAnError) {
   const std::string head = std::string(kHead200) + field("content-length", "5");
   for (const std::string& body : {std::string("1234"), std::string("123456")}) {
     Outcome outcome;
@@ -431,12 +431,10 @@ TEST_F(ClientHttp2Peers, a_length_is_to_be_kept_to) {
   }
 }
 
-TEST_F(ClientHttp2Peers, malformed_answers_are_refused) {
+TEST_F(ClientHttp2Peers, MalformedResponsesAreRefused) {
   const std::string long_value(120, 'v');
   std::string long_head(kHead200);
   for (int i = 0; i < 100; ++i) long_head += field("x-" + std::to_string(i), long_value);
-  std::string many_fields(kHead200);
-  for (int i = 0; i < 120; ++i) many_fields += field("x", "y");
   std::string informational;
   for (int i = 0; i < 40; ++i) informational += head_of(1, field(":status", "103"));
   const std::string bad[] = {
@@ -447,12 +445,10 @@ TEST_F(ClientHttp2Peers, malformed_answers_are_refused) {
       head_of(1, std::string(kHead200) + field("connection", "x")),  //
       head_of(1, std::string(kHead200) + field("X-Big", "y")),       // Names are small.
       head_of(1, long_head),                                         //
-      head_of(1, many_fields),                                       //
       informational,                                                 //
       frame(kHeaders, kEndHeaders | kEndStream, 1, field(":status", "103")),
       frame(kData, 0, 1, "before the head"),
       head_of(1) + head_of(1, field("x", "y")),  // Trailers that are not the end.
-      head_of(1) + frame(kHeaders, kEndHeaders | kEndStream, 1, many_fields.substr(1)),
   };
   for (const std::string& each : bad) {
     SCOPED_TRACE(&each - bad);
@@ -462,7 +458,19 @@ TEST_F(ClientHttp2Peers, malformed_answers_are_refused) {
   }
 }
 
-TEST_F(ClientHttp2Peers, answers_have_one_reading) {
+TEST_F(ClientHttp2Peers, ResponsesMayHaveMoreThanAHundredFields) {
+  std::string fields;
+  for (int i = 0; i < 300; ++i) fields += field("x", "y");
+  const std::string answer = head_of(1, std::string(kHead200) + fields) +
+                             frame(kHeaders, kEndHeaders | kEndStream, 1, fields);
+  Outcome outcome;
+  const http::Call call = fetch_answered(answer, outcome, {.max_head = 8192});
+  ASSERT_EQ(outcome.status(), 200);
+  EXPECT_EQ((*outcome.result)->fields().size(), 300u);
+  EXPECT_EQ((*outcome.result)->trailers().size(), 300u);
+}
+
+TEST_F(ClientHttp2Peers, ResponsesAreParsedUnambiguously) {
   const std::string head(kHead200);
   const auto status = [](std::string_view code) { return field(":status", code); };
   const auto length = [](std::string_view size) { return field("content-length", size); };
@@ -510,7 +518,7 @@ TEST_F(ClientHttp2Peers, answers_have_one_reading) {
       {head_of(1, head + field("transfer-encoding", "chunked")) + body, 0},
       {head_of(1, head + field("upgrade", "x")) + body, 0},
       {head_of(1, head + field("keep-alive", "x")) + body, 0},
-      // Behind the end nothing is heard any more.
+      // Frames after the end of the stream are ignored.
       {head_of(1) + body + body, 200},
       {head_of(1) + body + head_of(1), 200},
       {head_of(1) + body + reset_of(1, 0), 200},
@@ -529,7 +537,7 @@ TEST_F(ClientHttp2Peers, answers_have_one_reading) {
   }
 }
 
-TEST_F(ClientHttp2Peers, trailers_have_nothing_that_belongs_in_the_head) {
+TEST_F(ClientHttp2Peers, HeaderOnlyFieldsAreDroppedFromTrailers) {
   const std::string none[] = {field("content-length", "2"), field("set-cookie", "a=b"),
                               field("content-encoding", "gzip"), ""};
   for (const std::string& each : none) {
@@ -544,7 +552,7 @@ TEST_F(ClientHttp2Peers, trailers_have_nothing_that_belongs_in_the_head) {
   }
 }
 
-TEST_F(ClientHttp2Peers, a_body_where_none_may_be_is_refused) {
+TEST_F(ClientHttp2Peers, ForbiddenBodyIsRefused) {
   Outcome outcome;
   const http::Call call = fetch(outcome, {.method = Method::head});
   turns();
@@ -556,7 +564,35 @@ TEST_F(ClientHttp2Peers, a_body_where_none_may_be_is_refused) {
 
 // ---- windows
 
-TEST_F(ClientHttp2Peers, a_window_of_nothing_holds_the_body) {
+// A small frame is copied, a large one is moved: either may be the one that makes room.
+TEST_F(ClientHttp2Peers, UploadIsDrainedBySmallFrames) {
+  constexpr std::size_t kWindowAtFirst = 65'535;
+  constexpr std::size_t kLow = 65'536;
+  constexpr std::uint32_t kMany = 200'000;
+  Hearer hearer;
+  http::Call call =
+      client_.send(kUrl, hearer, {.method = Method::post, .upload = http::kUnknownSize});
+  turns();
+  greet(peer());
+  EXPECT_TRUE(call.write(std::string(kWindowAtFirst + kMany + kLow + 1000, 'x')));
+  turns();
+  EXPECT_TRUE(call.is_full());
+  const auto grant = [&](std::uint32_t size) {
+    for (const std::uint32_t stream : {0u, 1u}) {
+      peer().answer(frame(kWindow, 0, stream, number(size)));
+    }
+    turns();
+  };
+  grant(kMany);
+  EXPECT_EQ(heard().body, kWindowAtFirst + kMany);
+  EXPECT_TRUE(call.is_full());
+  grant(1500);
+  EXPECT_EQ(heard().body, kWindowAtFirst + kMany + 1500);
+  EXPECT_FALSE(call.is_full());
+  EXPECT_EQ(hearer.told.back(), "drained");
+}
+
+TEST_F(ClientHttp2Peers, ZeroWindowHoldsBackTheBody) {
   const std::string body(100'000, 'x');
   Outcome outcome;
   const http::Call get = fetch(outcome);
@@ -582,7 +618,7 @@ TEST_F(ClientHttp2Peers, a_window_of_nothing_holds_the_body) {
   EXPECT_EQ(posted.text(), "thanks");
 }
 
-TEST_F(ClientHttp2Peers, a_server_that_takes_no_streams_is_waited_for) {
+TEST_F(ClientHttp2Peers, CallWaitsForAServerThatAllowsNoStreams) {
   make_client2({.max_per_origin = 1});
   Outcome first, outcome;
   const http::Call begun = fetch(first);
@@ -602,7 +638,7 @@ TEST_F(ClientHttp2Peers, a_server_that_takes_no_streams_is_waited_for) {
   EXPECT_EQ(outcome.text(), "ok");
 }
 
-TEST_F(ClientHttp2Peers, an_answer_before_the_body_was_sent_stops_it) {
+TEST_F(ClientHttp2Peers, EarlyResponseStopsTheUpload) {
   Hearer hearer;
   http::Call call = client_.send(kUrl, hearer, {.method = Method::post, .upload = 10});
   call.write("abc");
@@ -619,7 +655,7 @@ TEST_F(ClientHttp2Peers, an_answer_before_the_body_was_sent_stops_it) {
 
 // ---- floods
 
-TEST_F(ClientHttp2Peers, floods_are_cut_off) {
+TEST_F(ClientHttp2Peers, FloodsCloseTheConnection) {
   const std::string useless[] = {frame(kPing, 0, 0, "01234567"), frame(kSettings, 0, 0),
                                  frame(kWindow, 0, 0, number(1)), frame(kData, 0, 1)};
   for (const std::string& each : useless) {
@@ -645,7 +681,7 @@ TEST_F(ClientHttp2Peers, floods_are_cut_off) {
   }
 }
 
-TEST_F(ClientHttp2Peers, an_idle_connection_may_be_pinged) {
+TEST_F(ClientHttp2Peers, IdleConnectionRespondsToPings) {
   begin2();
   EXPECT_EQ(client_.metrics().idle, 1u);
   peer().answer(frame(kPing, 0, 0, "01234567"));
@@ -657,7 +693,7 @@ TEST_F(ClientHttp2Peers, an_idle_connection_may_be_pinged) {
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientHttp2Peers, the_end_is_said) {
+TEST_F(ClientHttp2Peers, DestroyedClientSendsGoaway) {
   begin2();
   client_ = {};
   turns();

@@ -1,4 +1,4 @@
-// HTTP/2 by ALPN, and what of a client stays with HTTP/1.1 then.
+// HTTP/2 by ALPN, and the features of a client that stay with HTTP/1.1 then.
 #include <gmock/gmock.h>
 
 #include <string>
@@ -41,7 +41,7 @@ class ClientHttp2Secure : public ::testing::Test {
     options.tls = context({"h2", "http/1.1"});
     client_ = must(http::Client::create(*loop_, std::move(options)));
   }
-  // That of the answers to so many calls at once.
+  // Returns the versions of the responses to so many concurrent calls.
   std::vector<Version> versions(std::size_t count, http::CallOptions (*options)() = nullptr) {
     std::vector<Outcome> outcomes(count);
     std::vector<http::Call> calls;
@@ -68,21 +68,21 @@ class ClientHttp2Secure : public ::testing::Test {
   std::string url_;
 };
 
-TEST_F(ClientHttp2Secure, is_agreed_on) {
+TEST_F(ClientHttp2Secure, Http2IsNegotiated) {
   serve({"h2", "http/1.1"});
   make_client();
   EXPECT_THAT(versions(20), ::testing::Each(Version::http_2));
   EXPECT_EQ(server_.metrics().accepted, 1u);
 }
 
-TEST_F(ClientHttp2Secure, a_server_may_choose_http_1) {
+TEST_F(ClientHttp2Secure, ServerMaySelectHttp1) {
   serve({"http/1.1"});
   make_client();
   EXPECT_THAT(versions(4), ::testing::Each(Version::http_1_1));
   EXPECT_EQ(client_.metrics().connections, 4u);
 }
 
-TEST_F(ClientHttp2Secure, a_web_socket_shares_the_connection) {
+TEST_F(ClientHttp2Secure, WebSocketSharesTheConnection) {
   serve({"h2", "http/1.1"});
   make_client();
   EXPECT_THAT(versions(1), ::testing::Each(Version::http_2));
@@ -101,7 +101,7 @@ TEST_F(ClientHttp2Secure, a_web_socket_shares_the_connection) {
   EXPECT_EQ(server_.metrics().accepted, 1u);
 }
 
-TEST_F(ClientHttp2Secure, a_web_socket_may_find_a_server_of_http_1) {
+TEST_F(ClientHttp2Secure, WebSocketFallsBackToAnHttp1Server) {
   serve({"http/1.1"});
   make_client();
   Party here;
@@ -115,7 +115,8 @@ TEST_F(ClientHttp2Secure, a_web_socket_may_find_a_server_of_http_1) {
   EXPECT_THAT(there.told, ::testing::ElementsAre("open"));
 }
 
-// Speaks HTTP/2 without upgrades to who takes it, and HTTP/1.1 to the others.
+// A server that speaks HTTP/2 without upgrades to clients that offer it, and HTTP/1.1 to the
+// others.
 class ClientHttp2WithoutTunnels : public ClientHttp2Secure {
  protected:
   ClientHttp2WithoutTunnels() {
@@ -136,7 +137,7 @@ class ClientHttp2WithoutTunnels : public ClientHttp2Secure {
   Listener listener_;
 };
 
-TEST_F(ClientHttp2WithoutTunnels, a_web_socket_has_a_connection_of_its_own) {
+TEST_F(ClientHttp2WithoutTunnels, WebSocketUsesItsOwnConnection) {
   make_client({.tls_for_upgrades = context({"http/1.1"})});
   Party here;
   on_request = [&](Exchange exchange) {
@@ -148,7 +149,7 @@ TEST_F(ClientHttp2WithoutTunnels, a_web_socket_has_a_connection_of_its_own) {
   run_until(*loop_, [&] { return !there.told.empty(); });
   EXPECT_THAT(there.told, ::testing::ElementsAre("open"));
   EXPECT_EQ(peers_.size(), 1u);
-  EXPECT_EQ(client_.metrics().idle, 1u);  // That of HTTP/2.
+  EXPECT_EQ(client_.metrics().idle, 1u);  // The connection of HTTP/2.
   Party second;
   second.socket = must(http::WebSocket::connect(client_, "wss" + url_.substr(5), second));
   run_until(*loop_, [&] { return !second.told.empty(); });
@@ -156,7 +157,7 @@ TEST_F(ClientHttp2WithoutTunnels, a_web_socket_has_a_connection_of_its_own) {
   EXPECT_EQ(peers_.size(), 1u);
 }
 
-TEST_F(ClientHttp2WithoutTunnels, an_upgrade_that_cannot_be_asked_for_is_an_error) {
+TEST_F(ClientHttp2WithoutTunnels, UnsupportedUpgradeIsAnError) {
   make_client();
   Hearer hearer;
   const http::Call call = client_.send(url_, hearer, {.upgrade = "echo"});

@@ -1,5 +1,5 @@
-// Upgrades of a client over HTTP/2 (RFC 8441): tunnels to a server of ours, and to servers that say
-// what they should not.
+// Upgrades of a client over HTTP/2 (RFC 8441): tunnels to our server, and to servers that break the
+// protocol.
 #include <chrono>
 #include <string>
 #include <vector>
@@ -18,7 +18,7 @@ using http::HttpError;
 using http::Status;
 using ::testing::ElementsAre;
 
-// A tunnel's end, once there is one.
+// The end of a tunnel, once it is open.
 struct TunnelEnd {
   explicit TunnelEnd(Stream given) : stream(std::move(given)) {
     stream.set_half_open(true);
@@ -56,7 +56,7 @@ class ClientTunnels : public Http2PairTest {
     clock_.advance(time);
     turns(10);
   }
-  // The connection carries other calls as ever.
+  // The connection still carries other calls.
   void expect_well() {
     Outcome outcome;
     const http::Call call = fetch(outcome);
@@ -71,7 +71,7 @@ class ClientTunnels : public Http2PairTest {
   std::unique_ptr<TunnelEnd> there_;
 };
 
-TEST_F(ClientTunnels, are_asked_for_as_by_http_1) {
+TEST_F(ClientTunnels, RequestLooksLikeAnHttp1Upgrade) {
   std::string seen;
   on_request = [&](Exchange exchange) {
     const http::Request& request = exchange.request();
@@ -94,7 +94,7 @@ TEST_F(ClientTunnels, are_asked_for_as_by_http_1) {
   EXPECT_EQ(client_.metrics().requests, 1u);
 }
 
-TEST_F(ClientTunnels, are_shown_the_answer_as_101) {
+TEST_F(ClientTunnels, TunnelResponseIsReportedAs101) {
   struct Seen final : http::CallHandler {
     void on_response(const http::Response&) override { ++responses; }
     void on_upgraded(const http::Response& response, Stream) override {
@@ -121,7 +121,7 @@ TEST_F(ClientTunnels, are_shown_the_answer_as_101) {
   EXPECT_EQ(seen.responses + seen.closed, 0);
 }
 
-TEST_F(ClientTunnels, carry_bytes_both_ways_beside_calls) {
+TEST_F(ClientTunnels, TunnelsCarryDataBothWaysAlongsideCalls) {
   open();
   mine_->stream.write("there");
   there_->stream.write("back");
@@ -135,7 +135,7 @@ TEST_F(ClientTunnels, carry_bytes_both_ways_beside_calls) {
   EXPECT_EQ(mine_->recorder.received, "back again");
 }
 
-TEST_F(ClientTunnels, are_as_many_as_one_likes) {
+TEST_F(ClientTunnels, ManyTunnelsMayBeOpenAtOnce) {
   std::vector<std::unique_ptr<TunnelEnd>> servers;
   on_request = [&](Exchange exchange) {
     servers.push_back(std::make_unique<TunnelEnd>(must(exchange.upgrade("talk"))));
@@ -166,7 +166,7 @@ TEST_F(ClientTunnels, are_as_many_as_one_likes) {
   EXPECT_EQ(client_.metrics().idle, 3u);
 }
 
-TEST_F(ClientTunnels, end_each_side_by_itself) {
+TEST_F(ClientTunnels, EachSideEndsIndependently) {
   open();
   mine_->stream.write("last");
   mine_->stream.end();
@@ -186,7 +186,7 @@ TEST_F(ClientTunnels, end_each_side_by_itself) {
   expect_well();
 }
 
-TEST_F(ClientTunnels, end_the_servers_side_first) {
+TEST_F(ClientTunnels, ServerSideMayEndFirst) {
   open();
   there_->stream.write("first");
   there_->stream.end();
@@ -202,7 +202,7 @@ TEST_F(ClientTunnels, end_the_servers_side_first) {
   expect_well();
 }
 
-TEST_F(ClientTunnels, are_reset_by_either_side) {
+TEST_F(ClientTunnels, EitherSideMayResetATunnel) {
   open();
   mine_->stream.abort();
   turns();
@@ -216,8 +216,8 @@ TEST_F(ClientTunnels, are_reset_by_either_side) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-// Whoever has ended its own side before.
-TEST_F(ClientTunnels, are_reset_behind_an_end) {
+// Either side may have ended its direction before.
+TEST_F(ClientTunnels, TunnelMayBeResetAfterAHalfClose) {
   for (const int which : {0, 1, 2, 3}) {
     SCOPED_TRACE(which);
     open();
@@ -234,7 +234,7 @@ TEST_F(ClientTunnels, are_reset_behind_an_end) {
   }
 }
 
-TEST_F(ClientTunnels, are_cut_with_the_client) {
+TEST_F(ClientTunnels, DestroyedClientResetsTunnels) {
   open();
   client_ = {};
   turns();
@@ -242,7 +242,7 @@ TEST_F(ClientTunnels, are_cut_with_the_client) {
   EXPECT_EQ(there_->recorder.error, std::errc::connection_reset);
 }
 
-TEST_F(ClientTunnels, are_cut_with_the_server) {
+TEST_F(ClientTunnels, DestroyedServerResetsTunnels) {
   open();
   server_ = {};
   turns();
@@ -250,7 +250,7 @@ TEST_F(ClientTunnels, are_cut_with_the_server) {
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientTunnels, end_with_the_loop) {
+TEST_F(ClientTunnels, TunnelsEndWithTheLoop) {
   open();
   const std::unique_ptr<TunnelEnd> mine = std::move(mine_), there = std::move(there_);
   owned_.reset();
@@ -258,7 +258,7 @@ TEST_F(ClientTunnels, end_with_the_loop) {
   EXPECT_FALSE(mine->stream.is_open());
 }
 
-TEST_F(ClientTunnels, that_are_closed_send_what_was_written) {
+TEST_F(ClientTunnels, ClosedTunnelSendsQueuedData) {
   open();
   mine_->stream.write("bye");
   mine_.reset();
@@ -271,7 +271,7 @@ TEST_F(ClientTunnels, that_are_closed_send_what_was_written) {
   expect_well();
 }
 
-TEST_F(ClientTunnels, that_nobody_takes_are_closed) {
+TEST_F(ClientTunnels, UnclaimedTunnelIsClosed) {
   here_.on_told = [this](const std::string&) { here_.stream = {}; };
   ask();
   turns();
@@ -282,7 +282,7 @@ TEST_F(ClientTunnels, that_nobody_takes_are_closed) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientTunnels, whose_user_has_gone_do_not_wait_for_ever) {
+TEST_F(ClientTunnels, ReleasedTunnelTimesOutWaitingForThePeer) {
   open();
   mine_.reset();
   turns();
@@ -293,7 +293,7 @@ TEST_F(ClientTunnels, whose_user_has_gone_do_not_wait_for_ever) {
   expect_well();
 }
 
-TEST_F(ClientTunnels, may_be_silent_for_as_long_as_they_like) {
+TEST_F(ClientTunnels, TunnelsHaveNoIdleTimeout) {
   open();
   for (int i = 0; i < 300; ++i) pass(1s);
   mine_->stream.write("awake");
@@ -301,7 +301,7 @@ TEST_F(ClientTunnels, may_be_silent_for_as_long_as_they_like) {
   EXPECT_EQ(there_->recorder.received, "awake");
 }
 
-TEST_F(ClientTunnels, keep_on_when_one_side_has_ended_and_the_other_speaks) {
+TEST_F(ClientTunnels, HalfClosedTunnelContinuesToReceive) {
   open();
   mine_->stream.end();
   for (int i = 0; i < 200; ++i) {
@@ -312,7 +312,7 @@ TEST_F(ClientTunnels, keep_on_when_one_side_has_ended_and_the_other_speaks) {
   EXPECT_EQ(mine_->recorder.closed_calls, 0);
 }
 
-TEST_F(ClientTunnels, hold_back_a_server_whose_client_does_not_read) {
+TEST_F(ClientTunnels, BackPressureStopsTheServer) {
   open();
   mine_->stream.pause();
   const std::string much(4'000'000, 'x');
@@ -325,7 +325,7 @@ TEST_F(ClientTunnels, hold_back_a_server_whose_client_does_not_read) {
   EXPECT_EQ(mine_->recorder.received, much);
 }
 
-TEST_F(ClientTunnels, hold_back_a_client_whose_server_does_not_read) {
+TEST_F(ClientTunnels, BackPressureStopsTheClient) {
   open();
   there_->stream.pause();
   const std::string much(4'000'000, 'y');
@@ -338,8 +338,8 @@ TEST_F(ClientTunnels, hold_back_a_client_whose_server_does_not_read) {
   EXPECT_EQ(there_->recorder.received, much);
 }
 
-// An answer of 2xx would mean that the server has agreed.
-TEST_F(ClientTunnels, are_not_what_a_server_answers_that_knows_none) {
+// A 2xx response would mean that the server has agreed.
+TEST_F(ClientTunnels, ServerWithoutTunnelsRespondsNotImplemented) {
   on_request = answer;
   ask();
   turns();
@@ -347,7 +347,7 @@ TEST_F(ClientTunnels, are_not_what_a_server_answers_that_knows_none) {
   EXPECT_EQ(here_.body, "hello\n");
 }
 
-TEST_F(ClientTunnels, that_are_refused_leave_the_connection) {
+TEST_F(ClientTunnels, RefusedTunnelKeepsTheConnection) {
   on_request = [](Exchange exchange) { exchange.respond(Status::forbidden, "no"); };
   ask();
   turns();
@@ -358,7 +358,7 @@ TEST_F(ClientTunnels, that_are_refused_leave_the_connection) {
   expect_well();
 }
 
-TEST_F(ClientTunnels, that_are_redirected_are_asked_for_elsewhere) {
+TEST_F(ClientTunnels, RedirectedTunnelIsRequestedElsewhere) {
   on_request = [this](Exchange exchange) {
     if (exchange.request().path() == "/talk") {
       exchange.respond(Status::found, fields_of({{"Location", "/other"}}));
@@ -371,7 +371,7 @@ TEST_F(ClientTunnels, that_are_redirected_are_asked_for_elsewhere) {
   EXPECT_THAT(here_.told, ElementsAre("upgraded talk"));
 }
 
-TEST_F(ClientTunnels, of_a_draining_server_go_on) {
+TEST_F(ClientTunnels, TunnelsOfADrainingServerContinue) {
   open();
   bool is_drained = false;
   server_.drain(100s, [&] { is_drained = true; });
@@ -387,7 +387,7 @@ TEST_F(ClientTunnels, of_a_draining_server_go_on) {
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientTunnels, that_are_not_answered_are_late) {
+TEST_F(ClientTunnels, UnansweredTunnelReachesItsDeadline) {
   std::vector<Exchange> kept;
   on_request = [&](Exchange exchange) { kept.push_back(std::move(exchange)); };
   ask({.upgrade = "talk", .deadline = 5s});
@@ -400,7 +400,7 @@ TEST_F(ClientTunnels, that_are_not_answered_are_late) {
   expect_well();
 }
 
-TEST_F(ClientTunnels, that_are_cancelled_reset_their_stream) {
+TEST_F(ClientTunnels, CancelledTunnelResetsItsStream) {
   std::vector<Exchange> kept;
   on_request = [&](Exchange exchange) { kept.push_back(std::move(exchange)); };
   ask();
@@ -411,7 +411,7 @@ TEST_F(ClientTunnels, that_are_cancelled_reset_their_stream) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientTunnels, let_everything_be_destroyed_when_they_are_told) {
+TEST_F(ClientTunnels, EverythingMayBeDestroyedInTheCallbacks) {
   here_.on_told = [&](const std::string&) {
     call_ = {};
     client_ = {};
@@ -423,7 +423,7 @@ TEST_F(ClientTunnels, let_everything_be_destroyed_when_they_are_told) {
   EXPECT_EQ(mine_->recorder.error, std::errc::connection_reset);
 }
 
-TEST_F(ClientTunnels, let_the_client_go_in_each_of_their_callbacks) {
+TEST_F(ClientTunnels, ClientMayBeDestroyedInEachTunnelCallback) {
   for (int when = 0; when < 3; ++when) {
     SCOPED_TRACE(when);
     begin({}, {});
@@ -443,9 +443,9 @@ TEST_F(ClientTunnels, let_the_client_go_in_each_of_their_callbacks) {
   }
 }
 
-// Each side writes, ends, pauses and resets as it likes: what arrives is what was sent, from its
-// beginning; and all of it, if neither side was reset.
-TEST_F(ClientTunnels, lose_nothing) {
+// Each side writes, ends, pauses and resets at random. The received bytes are a prefix of the sent
+// ones, and all of them if neither side was reset.
+TEST_F(ClientTunnels, TunnelsLoseNoData) {
   for (const std::uint64_t seed : seeds(200)) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -530,7 +530,7 @@ class ClientTunnelPeers : public Http2PeerTest {
   std::unique_ptr<TunnelEnd> mine_;
 };
 
-TEST_F(ClientTunnelPeers, wait_for_what_the_server_offers) {
+TEST_F(ClientTunnelPeers, TunnelWaitsForTheServerSettings) {
   ask();
   Outcome outcome;
   const http::Call other = fetch(outcome);
@@ -546,7 +546,7 @@ TEST_F(ClientTunnelPeers, wait_for_what_the_server_offers) {
   EXPECT_EQ(outcome.text(), "ok");
 }
 
-TEST_F(ClientTunnelPeers, that_are_not_offered_are_an_error) {
+TEST_F(ClientTunnelPeers, UnsupportedTunnelIsAnError) {
   for (const std::string& settings : {frame(kSettings, 0, 0), offer(0)}) {
     SCOPED_TRACE(settings.size());
     const std::size_t index = peers.size();
@@ -560,13 +560,13 @@ TEST_F(ClientTunnelPeers, that_are_not_offered_are_an_error) {
     EXPECT_THAT(heard(index).streams, ElementsAre());
     EXPECT_EQ(client_.metrics().idle, 1u);
     here_.told.clear();
-    ask();  // What is known is known.
+    ask();  // The client remembers the server's setting.
     EXPECT_EQ(here_.error, HttpError::not_upgraded);
     EXPECT_EQ(peers.size(), index + 1);
   }
 }
 
-TEST_F(ClientTunnelPeers, may_be_offered_later) {
+TEST_F(ClientTunnelPeers, TunnelSupportMayBeAnnouncedLater) {
   ask();
   greet(peer());
   EXPECT_EQ(here_.error, HttpError::not_upgraded);
@@ -579,7 +579,7 @@ TEST_F(ClientTunnelPeers, may_be_offered_later) {
   EXPECT_THAT(here_.told, ElementsAre("upgraded talk"));
 }
 
-TEST_F(ClientTunnelPeers, that_wait_may_be_cancelled) {
+TEST_F(ClientTunnelPeers, WaitingTunnelMayBeCancelled) {
   ask();
   call_ = {};
   greet(peer(), offer());
@@ -588,14 +588,14 @@ TEST_F(ClientTunnelPeers, that_wait_may_be_cancelled) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientTunnelPeers, that_wait_have_a_deadline) {
+TEST_F(ClientTunnelPeers, WaitingTunnelHasADeadline) {
   ask({.upgrade = "talk", .deadline = 5s});
   pass(6s);
   EXPECT_EQ(here_.error, Error::deadline);
   EXPECT_FALSE(call_.was_sent());
 }
 
-TEST_F(ClientTunnelPeers, that_wait_are_lost_with_their_connection) {
+TEST_F(ClientTunnelPeers, WaitingTunnelFailsWithItsConnection) {
   ask();
   peer().stream().end();
   turns();
@@ -604,14 +604,14 @@ TEST_F(ClientTunnelPeers, that_wait_are_lost_with_their_connection) {
   EXPECT_EQ(peers.size(), 1u);
 }
 
-TEST_F(ClientTunnelPeers, that_wait_may_see_the_client_go) {
+TEST_F(ClientTunnelPeers, ClientMayBeDestroyedWhileATunnelWaits) {
   ask();
   client_ = {};
   turns();
   EXPECT_THAT(here_.told, ElementsAre());
 }
 
-TEST_F(ClientTunnelPeers, are_asked_for_elsewhere_when_the_server_goes_at_once) {
+TEST_F(ClientTunnelPeers, TunnelIsRetriedElsewhereAfterImmediateGoaway) {
   ask();
   peer().answer(offer() + frame(kGoAway, 0, 0, number(0) + number(0)));
   turns();
@@ -622,7 +622,7 @@ TEST_F(ClientTunnelPeers, are_asked_for_elsewhere_when_the_server_goes_at_once) 
   EXPECT_THAT(here_.told, ElementsAre("upgraded talk"));
 }
 
-TEST_F(ClientTunnelPeers, that_are_refused_are_asked_for_again) {
+TEST_F(ClientTunnelPeers, RefusedTunnelIsRetried) {
   ask();
   greet(peer(), offer());
   peer().answer(reset_of(1, 7));
@@ -633,7 +633,7 @@ TEST_F(ClientTunnelPeers, that_are_refused_are_asked_for_again) {
   EXPECT_THAT(here_.told, ElementsAre("upgraded talk"));
 }
 
-TEST_F(ClientTunnelPeers, that_are_disowned_are_asked_for_elsewhere) {
+TEST_F(ClientTunnelPeers, TunnelRejectedByGoawayIsRetriedElsewhere) {
   ask();
   greet(peer(), offer());
   peer().answer(frame(kGoAway, 0, 0, number(0) + number(0)));
@@ -645,7 +645,7 @@ TEST_F(ClientTunnelPeers, that_are_disowned_are_asked_for_elsewhere) {
   EXPECT_THAT(here_.told, ElementsAre("upgraded talk"));
 }
 
-TEST_F(ClientTunnelPeers, survive_goaway) {
+TEST_F(ClientTunnelPeers, TunnelContinuesAfterGoaway) {
   open();
   peer().answer(frame(kGoAway, 0, 0, number(1) + number(0)) + frame(kData, 0, 1, "still"));
   turns();
@@ -659,7 +659,7 @@ TEST_F(ClientTunnelPeers, survive_goaway) {
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientTunnelPeers, take_what_comes_with_the_head) {
+TEST_F(ClientTunnelPeers, DataArrivingWithTheHeaderSectionIsDelivered) {
   ask();
   greet(peer(), offer());
   peer().answer(head_of(1) + frame(kData, 0, 1, "early") + frame(kData, kEndStream, 1, " end"));
@@ -669,7 +669,7 @@ TEST_F(ClientTunnelPeers, take_what_comes_with_the_head) {
   EXPECT_EQ(mine_->recorder.log, "end ");
 }
 
-TEST_F(ClientTunnelPeers, may_end_with_their_head) {
+TEST_F(ClientTunnelPeers, TunnelMayEndWithItsHeaderSection) {
   ask();
   greet(peer(), offer());
   peer().answer(frame(kHeaders, kEndHeaders | kEndStream, 1, kHead200));
@@ -682,7 +682,7 @@ TEST_F(ClientTunnelPeers, may_end_with_their_head) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientTunnelPeers, are_told_what_comes_before_the_answer) {
+TEST_F(ClientTunnelPeers, InformationalResponsesAreReported) {
   ask();
   greet(peer(), offer());
   peer().answer(head_of(1, field(":status", "103")));
@@ -691,14 +691,14 @@ TEST_F(ClientTunnelPeers, are_told_what_comes_before_the_answer) {
   EXPECT_THAT(here_.told, ElementsAre("103", "upgraded talk"));
 }
 
-TEST_F(ClientTunnelPeers, end_with_trailers) {
+TEST_F(ClientTunnelPeers, TrailersEndTheTunnel) {
   open();
   peer().answer(frame(kHeaders, kEndHeaders | kEndStream, 1, field("x", "y")));
   turns();
   EXPECT_EQ(mine_->recorder.log, "end ");
 }
 
-TEST_F(ClientTunnelPeers, that_the_server_is_through_with_keep_what_it_has_said) {
+TEST_F(ClientTunnelPeers, FinishedTunnelKeepsItsReceivedData) {
   open();
   mine_->stream.pause();
   peer().answer(frame(kData, kEndStream, 1, "last words") + reset_of(1, 0));
@@ -710,7 +710,7 @@ TEST_F(ClientTunnelPeers, that_the_server_is_through_with_keep_what_it_has_said)
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientTunnelPeers, that_are_reset_are_told_so) {
+TEST_F(ClientTunnelPeers, TunnelResetIsReported) {
   open();
   peer().answer(reset_of(1, 8));
   turns();
@@ -718,7 +718,7 @@ TEST_F(ClientTunnelPeers, that_are_reset_are_told_so) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientTunnelPeers, are_cut_with_their_connection) {
+TEST_F(ClientTunnelPeers, TunnelIsResetWhenTheConnectionIsReset) {
   open();
   peer().stream().abort();
   turns();
@@ -726,14 +726,14 @@ TEST_F(ClientTunnelPeers, are_cut_with_their_connection) {
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientTunnelPeers, are_cut_when_their_connection_ends) {
+TEST_F(ClientTunnelPeers, TunnelIsResetWhenTheConnectionReachesEof) {
   open();
   peer().stream().end();
   turns();
   EXPECT_EQ(mine_->recorder.error, std::errc::connection_reset);
 }
 
-TEST_F(ClientTunnelPeers, that_are_cut_say_cancel) {
+TEST_F(ClientTunnelPeers, AbortedTunnelSendsResetCancel) {
   open();
   mine_->stream.abort();
   turns();
@@ -741,7 +741,7 @@ TEST_F(ClientTunnelPeers, that_are_cut_say_cancel) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientTunnelPeers, credit_what_was_read_and_no_more) {
+TEST_F(ClientTunnelPeers, WindowUpdatesCoverOnlyReadData) {
   make_client2({}, {.stream_window = 10'000});
   open();
   mine_->stream.pause();
@@ -755,7 +755,7 @@ TEST_F(ClientTunnelPeers, credit_what_was_read_and_no_more) {
   EXPECT_EQ(mine_->recorder.received.size(), 10'000u);
 }
 
-TEST_F(ClientTunnelPeers, wait_for_windows) {
+TEST_F(ClientTunnelPeers, TunnelWritesWaitForTheWindow) {
   ask();
   greet(peer(), offer() + setting(4, 0));
   peer().answer(head_of(1));
@@ -771,7 +771,7 @@ TEST_F(ClientTunnelPeers, wait_for_windows) {
   EXPECT_EQ(heard().last_reset, 8);
 }
 
-TEST_F(ClientTunnelPeers, malformed_ones_are_refused) {
+TEST_F(ClientTunnelPeers, MalformedTunnelIsRefused) {
   const std::string bad[] = {
       head_of(1, field(":status", "101")),
       head_of(1, std::string(kHead200) + field("connection", "upgrade")),
@@ -794,8 +794,8 @@ TEST_F(ClientTunnelPeers, malformed_ones_are_refused) {
   }
 }
 
-// The session checks none, as it might have been a tunnel.
-TEST_F(ClientTunnelPeers, a_refusal_keeps_to_its_length) {
+// The session does not check the length, since the stream might have become a tunnel.
+TEST_F(ClientTunnelPeers, ErrorResponseMustMatchItsContentLength) {
   const std::string head = field(":status", "403") + field("content-length", "5");
   const auto body = [](std::string_view text) { return frame(kData, kEndStream, 1, text); };
   const struct {
@@ -827,7 +827,7 @@ TEST_F(ClientTunnelPeers, a_refusal_keeps_to_its_length) {
   }
 }
 
-TEST_F(ClientTunnelPeers, whose_head_is_too_long_are_refused) {
+TEST_F(ClientTunnelPeers, TunnelWithATooLongHeaderSectionIsRefused) {
   std::string head(kHead200);
   for (int i = 0; i < 100; ++i) head += field("x", std::string(100, 'y'));
   make_client2({.max_head = 8192});
@@ -838,7 +838,7 @@ TEST_F(ClientTunnelPeers, whose_head_is_too_long_are_refused) {
   EXPECT_EQ(here_.error, HttpError::malformed_response);
 }
 
-TEST_F(ClientTunnelPeers, more_than_the_window_is_no_tunnel_s_business) {
+TEST_F(ClientTunnelPeers, DataBeyondTheWindowResetsTheTunnel) {
   make_client2({}, {.stream_window = 1024});
   open();
   mine_->stream.pause();
@@ -850,7 +850,7 @@ TEST_F(ClientTunnelPeers, more_than_the_window_is_no_tunnel_s_business) {
   EXPECT_EQ(mine_->recorder.error, std::errc::connection_reset);
 }
 
-TEST_F(ClientTunnelPeers, with_other_methods_are_of_http_1) {
+TEST_F(ClientTunnelPeers, UpgradeWithAnotherMethodUsesHttp1) {
   ask({.method = http::Method::post, .upgrade = "talk"});
   EXPECT_TRUE(peer().received.starts_with("POST / HTTP/1.1\r\n")) << peer().received;
 }

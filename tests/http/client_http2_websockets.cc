@@ -1,4 +1,4 @@
-// WebSockets of a client over HTTP/2, to a server of ours, and through a gateway.
+// WebSockets of a client over HTTP/2, to our server, and through a gateway.
 #include <chrono>
 #include <string>
 #include <vector>
@@ -47,7 +47,7 @@ class ClientHttp2WebSockets : public Http2PairTest {
   Party there_;
 };
 
-TEST_F(ClientHttp2WebSockets, talk_beside_calls) {
+TEST_F(ClientHttp2WebSockets, WebSocketWorksAlongsideCalls) {
   connect();
   EXPECT_THAT(here_.told, ElementsAre("open"));
   here_.socket.send("there");
@@ -61,7 +61,7 @@ TEST_F(ClientHttp2WebSockets, talk_beside_calls) {
   EXPECT_EQ(opened, 1);
 }
 
-TEST_F(ClientHttp2WebSockets, are_closed_by_the_client) {
+TEST_F(ClientHttp2WebSockets, ClientClosesTheWebSocket) {
   connect();
   here_.socket.close(CloseCode::normal, "bye");
   turns();
@@ -70,7 +70,7 @@ TEST_F(ClientHttp2WebSockets, are_closed_by_the_client) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientHttp2WebSockets, are_closed_by_the_server) {
+TEST_F(ClientHttp2WebSockets, ServerClosesTheWebSocket) {
   connect();
   there_.socket.close(CloseCode::normal, "bye");
   turns();
@@ -79,7 +79,7 @@ TEST_F(ClientHttp2WebSockets, are_closed_by_the_server) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientHttp2WebSockets, that_are_destroyed_say_going_away) {
+TEST_F(ClientHttp2WebSockets, DestroyedWebSocketSendsGoingAway) {
   connect();
   here_.socket.send("last");
   here_.socket = {};
@@ -88,7 +88,7 @@ TEST_F(ClientHttp2WebSockets, that_are_destroyed_say_going_away) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientHttp2WebSockets, that_are_aborted_end_without_a_word) {
+TEST_F(ClientHttp2WebSockets, AbortedWebSocketSendsNoCloseFrame) {
   connect();
   here_.socket.abort();
   turns();
@@ -102,7 +102,7 @@ TEST_F(ClientHttp2WebSockets, that_are_aborted_end_without_a_word) {
   EXPECT_EQ(opened, 1);
 }
 
-TEST_F(ClientHttp2WebSockets, are_told_that_the_server_drains) {
+TEST_F(ClientHttp2WebSockets, DrainingServerIsReported) {
   connect();
   bool is_drained = false;
   server_.drain(10s, [&] { is_drained = true; });
@@ -113,7 +113,7 @@ TEST_F(ClientHttp2WebSockets, are_told_that_the_server_drains) {
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientHttp2WebSockets, end_with_their_client) {
+TEST_F(ClientHttp2WebSockets, WebSocketEndsWithItsClient) {
   connect();
   client_ = {};
   turns();
@@ -121,7 +121,7 @@ TEST_F(ClientHttp2WebSockets, end_with_their_client) {
   EXPECT_EQ(there_.error, std::errc::connection_reset);
 }
 
-TEST_F(ClientHttp2WebSockets, that_connect_end_with_their_client) {
+TEST_F(ClientHttp2WebSockets, ConnectingWebSocketEndsWithItsClient) {
   for (const bool is_asked : {false, true}) {
     begin({}, {});
     std::vector<Exchange> kept;
@@ -140,7 +140,7 @@ TEST_F(ClientHttp2WebSockets, that_connect_end_with_their_client) {
   }
 }
 
-TEST_F(ClientHttp2WebSockets, agree_on_a_protocol_and_on_compression) {
+TEST_F(ClientHttp2WebSockets, ProtocolAndCompressionAreNegotiated) {
   of_server_ = {.protocols = {"chat"},
                 .compression = http::WebSocketCompression::each_message,
                 .compress_from = 10};
@@ -155,7 +155,7 @@ TEST_F(ClientHttp2WebSockets, agree_on_a_protocol_and_on_compression) {
   EXPECT_THAT(there_.told, ElementsAre("text " + text));
 }
 
-TEST_F(ClientHttp2WebSockets, carry_long_messages_of_who_reads_slowly) {
+TEST_F(ClientHttp2WebSockets, LongMessagesReachASlowReader) {
   connect();
   there_.socket.pause();
   const std::string text(900'000, 'z');
@@ -169,33 +169,33 @@ TEST_F(ClientHttp2WebSockets, carry_long_messages_of_who_reads_slowly) {
   EXPECT_THAT(here_.told, ElementsAre("open", "drained"));
 }
 
-TEST_F(ClientHttp2WebSockets, are_pinged) {
+TEST_F(ClientHttp2WebSockets, PingsAreSentAndReceivePongs) {
   connect({.ping_after = 10s});
   for (int i = 0; i < 100; ++i) pass(1s);
   EXPECT_THAT(here_.told, ::testing::Contains("pong "));
   EXPECT_TRUE(here_.socket.is_open());
 }
 
-TEST_F(ClientHttp2WebSockets, that_are_silent_are_closed) {
+TEST_F(ClientHttp2WebSockets, SilentWebSocketIsClosed) {
   of_server_.ping_after = 0s;
   connect({.ping_after = 10s});
   there_.socket.pause();
   for (int i = 0; i < 100; ++i) pass(1s);
   EXPECT_EQ(here_.error, Error::idle_timeout);
-  there_.socket.resume();  // Who does not read hears nothing.
+  there_.socket.resume();  // A paused reader does not notice the reset before.
   turns();
   EXPECT_EQ(there_.error, std::errc::connection_reset);
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientHttp2WebSockets, may_not_be_wanted) {
+TEST_F(ClientHttp2WebSockets, RefusedUpgradeIsAnError) {
   on_request = [](Exchange exchange) { exchange.respond(http::Status::not_found); };
   connect();
   EXPECT_EQ(here_.error, HttpError::not_upgraded);
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientHttp2WebSockets, are_late_by_their_call) {
+TEST_F(ClientHttp2WebSockets, ConnectReachesTheDeadlineOfItsCall) {
   std::vector<Exchange> kept;
   on_request = [&](Exchange exchange) { kept.push_back(std::move(exchange)); };
   connect({}, {.deadline = 3s});
@@ -203,7 +203,7 @@ TEST_F(ClientHttp2WebSockets, are_late_by_their_call) {
   EXPECT_EQ(here_.error, Error::deadline);
 }
 
-TEST_F(ClientHttp2WebSockets, may_be_destroyed_while_they_connect) {
+TEST_F(ClientHttp2WebSockets, SocketMayBeDestroyedWhileConnecting) {
   here_.socket = must(http::WebSocket::connect(client_, "ws://a.example/", here_));
   here_.socket = {};
   turns();
@@ -211,7 +211,7 @@ TEST_F(ClientHttp2WebSockets, may_be_destroyed_while_they_connect) {
   EXPECT_EQ(client_.metrics().calls, 0u);
 }
 
-TEST_F(ClientHttp2WebSockets, and_their_client_may_be_destroyed_in_every_callback) {
+TEST_F(ClientHttp2WebSockets, SocketAndClientMayBeDestroyedInEveryCallback) {
   for (const char* when : {"open", "text hi", "closed 1000"}) {
     for (const bool is_client : {false, true}) {
       SCOPED_TRACE(when);
@@ -270,7 +270,7 @@ class GatewayHttp2 : public Http2PairTest {
   Party there_;
 };
 
-TEST_F(GatewayHttp2, carries_web_sockets_of_http_2) {
+TEST_F(GatewayHttp2, Http2WebSocketsAreForwarded) {
   here_.socket = must(http::WebSocket::connect(client_, "ws://a.example/chat", here_));
   turns(200);
   EXPECT_THAT(here_.told, ElementsAre("open"));
@@ -287,8 +287,8 @@ TEST_F(GatewayHttp2, carries_web_sockets_of_http_2) {
   EXPECT_EQ(gateway_.metrics().forwarding, 0u);
 }
 
-// The key, which the upstream never sees, is answered by the gateway.
-TEST_F(GatewayHttp2, carries_web_sockets_of_http_1) {
+// The gateway answers the key, which the upstream never sees.
+TEST_F(GatewayHttp2, Http1WebSocketsAreForwarded) {
   http::ClientOptions options;
   options.open = [this](std::string_view, std::uint16_t) -> Result<Stream> {
     auto [mine, theirs] = must(Stream::memory_pair(loop_));
@@ -307,7 +307,7 @@ TEST_F(GatewayHttp2, carries_web_sockets_of_http_1) {
   EXPECT_THAT(here_.told, ElementsAre("open", "closed 1000"));
 }
 
-TEST_F(GatewayHttp2, answers_no_key_that_is_none) {
+TEST_F(GatewayHttp2, InvalidWebSocketKeyIsRefused) {
   auto [mine, theirs] = must(Stream::memory_pair(loop_));
   server_.add(std::move(theirs));
   RawClient client(std::move(mine));
@@ -319,7 +319,7 @@ TEST_F(GatewayHttp2, answers_no_key_that_is_none) {
   EXPECT_EQ(gateway_.metrics().forwarding, 0u);
 }
 
-TEST_F(GatewayHttp2, passes_a_refusal_on) {
+TEST_F(GatewayHttp2, ErrorResponseIsForwarded) {
   auto [mine, theirs] = must(Stream::memory_pair(loop_));
   server_.add(std::move(theirs));
   RawClient client(std::move(mine));
@@ -330,7 +330,7 @@ TEST_F(GatewayHttp2, passes_a_refusal_on) {
   EXPECT_TRUE(client.received.starts_with("HTTP/1.1 426 ")) << client.received;
 }
 
-TEST_F(GatewayHttp2, resets_both_sides_when_one_is) {
+TEST_F(GatewayHttp2, ResetOfOneSideResetsBoth) {
   here_.socket = must(http::WebSocket::connect(client_, "ws://a.example/chat", here_));
   turns(200);
   here_.socket.abort();

@@ -1,4 +1,4 @@
-// Calls that are cancelled, clients that are destroyed, in every callback; and deadlines.
+// Calls that are cancelled, and clients that are destroyed, in every callback; and deadlines.
 #include <chrono>
 #include <string>
 
@@ -16,7 +16,7 @@ class ClientLifetime : public HttpClientTest {
   static constexpr std::string_view kChunked =
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
 
-  // Runs an upload and its answer, and does `what` when it is told `when`.
+  // Runs an upload and its response, and calls `what` in the callback `when`.
   std::vector<std::string> run(const std::string& when, const std::function<void()>& what) {
     peers.clear();
     make_client();
@@ -48,7 +48,7 @@ class ClientLifetime : public HttpClientTest {
   http::Call call_;
 };
 
-TEST_F(ClientLifetime, a_call_may_be_cancelled_in_every_callback) {
+TEST_F(ClientLifetime, CallMayBeCancelledInEveryCallback) {
   for (const std::string& when : all()) {
     EXPECT_EQ(run(when, [this] { call_.cancel(); }), until(when));
     EXPECT_FALSE(call_.is_open());
@@ -56,7 +56,7 @@ TEST_F(ClientLifetime, a_call_may_be_cancelled_in_every_callback) {
   }
 }
 
-TEST_F(ClientLifetime, a_handler_may_go_with_its_call_in_every_callback) {
+TEST_F(ClientLifetime, HandlerMayBeDestroyedWithItsCallInEveryCallback) {
   for (const std::string& when : all()) {
     EXPECT_EQ(run(when,
                   [this] {
@@ -67,7 +67,7 @@ TEST_F(ClientLifetime, a_handler_may_go_with_its_call_in_every_callback) {
   }
 }
 
-TEST_F(ClientLifetime, a_client_may_be_destroyed_in_every_callback) {
+TEST_F(ClientLifetime, ClientMayBeDestroyedInEveryCallback) {
   for (const std::string& when : all()) {
     EXPECT_EQ(run(when, [this] { client_ = {}; }), until(when));
     EXPECT_FALSE(call_.is_open());
@@ -77,7 +77,7 @@ TEST_F(ClientLifetime, a_client_may_be_destroyed_in_every_callback) {
   }
 }
 
-TEST_F(ClientLifetime, a_new_call_may_be_made_in_every_callback) {
+TEST_F(ClientLifetime, NewCallMayBeMadeInEveryCallback) {
   for (const std::string& when : all()) {
     Outcome second;
     http::Call another;
@@ -90,11 +90,11 @@ TEST_F(ClientLifetime, a_new_call_may_be_made_in_every_callback) {
   }
 }
 
-TEST_F(ClientLifetime, the_loop_may_be_run_in_every_callback) {
+TEST_F(ClientLifetime, LoopMayBeRunInEveryCallback) {
   for (const std::string& when : all()) EXPECT_EQ(run(when, [this] { turns(3); }), all());
 }
 
-TEST_F(ClientLifetime, pausing_and_going_on_in_every_callback_loses_nothing) {
+TEST_F(ClientLifetime, PauseAndResumeInEveryCallbackLosesNothing) {
   for (const std::string& when : all()) {
     EXPECT_EQ(run(when,
                   [this] {
@@ -107,7 +107,7 @@ TEST_F(ClientLifetime, pausing_and_going_on_in_every_callback_loses_nothing) {
   }
 }
 
-TEST_F(ClientLifetime, a_client_may_be_destroyed_when_an_answer_was_fetched) {
+TEST_F(ClientLifetime, ClientMayBeDestroyedWhenAFetchCompletes) {
   int times = 0;
   const http::Call call = client_.fetch(kUrl, [&](Result<http::Response> response) {
     ++times;
@@ -121,7 +121,7 @@ TEST_F(ClientLifetime, a_client_may_be_destroyed_when_an_answer_was_fetched) {
   EXPECT_FALSE(call.is_open());
 }
 
-TEST_F(ClientLifetime, a_client_may_be_destroyed_when_an_error_is_told) {
+TEST_F(ClientLifetime, ClientMayBeDestroyedWhenAnErrorIsReported) {
   for (const std::string_view url : {"", "http://a.example/"}) {
     make_client();
     open_error = std::make_error_code(std::errc::connection_refused);
@@ -137,7 +137,7 @@ TEST_F(ClientLifetime, a_client_may_be_destroyed_when_an_error_is_told) {
   }
 }
 
-TEST_F(ClientLifetime, a_client_may_be_destroyed_at_a_deadline) {
+TEST_F(ClientLifetime, ClientMayBeDestroyedAtADeadline) {
   Outcome outcome;
   int times = 0;
   const http::Call call = client_.fetch(kUrl,
@@ -152,7 +152,7 @@ TEST_F(ClientLifetime, a_client_may_be_destroyed_at_a_deadline) {
   EXPECT_EQ(times, 1);
 }
 
-TEST_F(ClientLifetime, others_that_wait_are_not_told_when_the_client_goes) {
+TEST_F(ClientLifetime, WaitingCallsAreNotNotifiedOfClientDestruction) {
   make_client({.max_per_origin = 1});
   open_error = std::make_error_code(std::errc::connection_refused);
   Outcome second;
@@ -162,7 +162,7 @@ TEST_F(ClientLifetime, others_that_wait_are_not_told_when_the_client_goes) {
   EXPECT_FALSE(second.is_there());
 }
 
-TEST_F(ClientLifetime, a_cancelled_call_resets_its_connection) {
+TEST_F(ClientLifetime, CancelledCallResetsItsConnection) {
   Outcome outcome;
   http::Call call = fetch(outcome);
   turns();
@@ -173,7 +173,7 @@ TEST_F(ClientLifetime, a_cancelled_call_resets_its_connection) {
   EXPECT_FALSE(outcome.is_there());
 }
 
-TEST_F(ClientLifetime, a_call_moves) {
+TEST_F(ClientLifetime, CallIsMovable) {
   Outcome outcome;
   http::Call first = fetch(outcome);
   http::Call second = std::move(first);
@@ -186,7 +186,7 @@ TEST_F(ClientLifetime, a_call_moves) {
   EXPECT_EQ(outcome.status(), 200);
 }
 
-TEST_F(ClientLifetime, a_call_may_outlive_its_client_and_its_loop) {
+TEST_F(ClientLifetime, CallMayOutliveItsClientAndItsLoop) {
   Outcome outcome;
   http::Call call = fetch(outcome), paused = fetch(outcome);
   turns();
@@ -200,7 +200,7 @@ TEST_F(ClientLifetime, a_call_may_outlive_its_client_and_its_loop) {
   EXPECT_FALSE(outcome.is_there());
 }
 
-TEST_F(ClientLifetime, an_idle_connection_may_outlive_the_loop) {
+TEST_F(ClientLifetime, IdleConnectionMayOutliveTheLoop) {
   warm_up();
   peers.clear();
   owned_.reset();
@@ -209,7 +209,7 @@ TEST_F(ClientLifetime, an_idle_connection_may_outlive_the_loop) {
 
 // ---- deadlines
 
-TEST_F(ClientLifetime, a_deadline_ends_a_call_in_each_phase) {
+TEST_F(ClientLifetime, DeadlineEndsACallInEachPhase) {
   const std::vector<std::string_view> phases{
       "",                                                                // Without an answer.
       "HTTP/1.1 103 Early Hints\r\n\r\n",                                // Before its head,
@@ -234,7 +234,7 @@ TEST_F(ClientLifetime, a_deadline_ends_a_call_in_each_phase) {
   }
 }
 
-TEST_F(ClientLifetime, a_deadline_ends_a_call_before_it_has_a_connection) {
+TEST_F(ClientLifetime, DeadlineEndsACallBeforeItHasAConnection) {
   Outcome outcome;
   const http::Call call = fetch(outcome, {.deadline = 1ns});
   clock_.advance(1s);
@@ -243,7 +243,7 @@ TEST_F(ClientLifetime, a_deadline_ends_a_call_before_it_has_a_connection) {
   EXPECT_EQ(outcome.error(), Error::deadline);
 }
 
-TEST_F(ClientLifetime, a_deadline_goes_on_while_a_call_is_paused) {
+TEST_F(ClientLifetime, DeadlineAppliesWhileACallIsPaused) {
   Outcome outcome;
   http::Call call = fetch(outcome, {.deadline = 1s});
   turns();
@@ -252,7 +252,7 @@ TEST_F(ClientLifetime, a_deadline_goes_on_while_a_call_is_paused) {
   EXPECT_EQ(outcome.error(), Error::deadline);
 }
 
-TEST_F(ClientLifetime, without_being_told_a_call_has_half_a_minute) {
+TEST_F(ClientLifetime, CallHasADefaultDeadlineOfThirtySeconds) {
   Outcome outcome, endless;
   const http::Call call = fetch(outcome), another = fetch(endless, {.deadline = Nanos{0}});
   turns();
@@ -264,7 +264,7 @@ TEST_F(ClientLifetime, without_being_told_a_call_has_half_a_minute) {
   EXPECT_FALSE(endless.is_there());
 }
 
-TEST_F(ClientLifetime, errors_have_words) {
+TEST_F(ClientLifetime, ErrorsHaveMessages) {
   for (int value = 1; value <= static_cast<int>(http::HttpError::not_upgraded); ++value) {
     const std::error_code error = static_cast<http::HttpError>(value);
     EXPECT_STREQ(error.category().name(), "spate.http");

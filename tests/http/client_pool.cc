@@ -1,4 +1,4 @@
-// A client's connections: how many, who gets them, when they go, and what is repeated.
+// A client's connections: their number, assignment and end, and repeated requests.
 #include <chrono>
 #include <string>
 
@@ -23,7 +23,7 @@ class ClientPool : public HttpClientTest {
   }
 };
 
-TEST_F(ClientPool, a_connection_is_used_again) {
+TEST_F(ClientPool, ConnectionIsReused) {
   warm_up();
   Outcome second;
   const http::Call call = fetch(second);
@@ -36,7 +36,35 @@ TEST_F(ClientPool, a_connection_is_used_again) {
   EXPECT_EQ(client_.metrics().reused, 1u);
 }
 
-TEST_F(ClientPool, one_that_the_server_closes_is_not) {
+// A response that arrives between two calls would be taken for the response to the second.
+TEST_F(ClientPool, ConnectionIsNotReusedAfterAnUnsolicitedResponse) {
+  warm_up();
+  peer().answer("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nEVIL");
+  Outcome second;
+  const http::Call call = fetch(second);  // The loop has not reported it yet.
+  turns();
+  ASSERT_EQ(peers.size(), 2u);
+  peer(1).answer(kOk);
+  turns();
+  EXPECT_EQ(second.text(), "ok");
+  EXPECT_TRUE(peer().is_closed);
+}
+
+TEST_F(ClientPool, ConnectionIsNotReusedAfterAnUndetectedEof) {
+  warm_up();
+  peer().stream().end();
+  Outcome second;
+  const http::Call call = client_.fetch(
+      kUrl, second.note(), {.method = http::Method::post, .body = bytes_of("x")});
+  turns();
+  ASSERT_EQ(peers.size(), 2u);
+  peer(1).answer(kOk);
+  turns();
+  EXPECT_EQ(second.text(), "ok");
+  EXPECT_EQ(peer().heard(), "");
+}
+
+TEST_F(ClientPool, ConnectionClosedByTheServerIsNotReused) {
   Outcome first;
   ask_and_answer(first, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
   EXPECT_EQ(first.status(), 200);
@@ -44,7 +72,7 @@ TEST_F(ClientPool, one_that_the_server_closes_is_not) {
   EXPECT_TRUE(peer().is_ended);
 }
 
-TEST_F(ClientPool, one_of_http_1_0_is_used_again_only_if_the_server_says_so) {
+TEST_F(ClientPool, Http10ConnectionIsReusedOnlyWithKeepAlive) {
   Outcome first;
   ask_and_answer(first, "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n");
   EXPECT_EQ(client_.metrics().connections, 0u);
@@ -53,7 +81,7 @@ TEST_F(ClientPool, one_of_http_1_0_is_used_again_only_if_the_server_says_so) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientPool, what_was_used_last_is_used_first) {
+TEST_F(ClientPool, MostRecentlyUsedConnectionIsUsedFirst) {
   Outcome a, b;
   const http::Call first = fetch(a), second = fetch(b);
   turns();
@@ -70,7 +98,7 @@ TEST_F(ClientPool, what_was_used_last_is_used_first) {
   EXPECT_THAT(peer(1).heard(), IsEmpty());
 }
 
-TEST_F(ClientPool, an_end_or_a_byte_throws_an_idle_one_out) {
+TEST_F(ClientPool, EofOrDataClosesAnIdleConnection) {
   warm_up();
   peer(0).stream().end();
   turns();
@@ -82,7 +110,7 @@ TEST_F(ClientPool, an_end_or_a_byte_throws_an_idle_one_out) {
   EXPECT_EQ(peer(1).error, std::errc::connection_reset);
 }
 
-TEST_F(ClientPool, an_idle_one_goes_after_its_time) {
+TEST_F(ClientPool, IdleConnectionIsClosedAfterItsTimeout) {
   warm_up();
   pass(29s);
   EXPECT_EQ(client_.metrics().idle, 1u);
@@ -90,7 +118,7 @@ TEST_F(ClientPool, an_idle_one_goes_after_its_time) {
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientPool, an_idle_one_goes_a_second_before_the_server_closes_it) {
+TEST_F(ClientPool, IdleConnectionIsClosedASecondBeforeTheServerTimeout) {
   Outcome first;
   ask_and_answer(first,
                  "HTTP/1.1 200 OK\r\nKeep-Alive: max=9, Timeout=5\r\nContent-Length: 0\r\n\r\n");
@@ -100,13 +128,13 @@ TEST_F(ClientPool, an_idle_one_goes_a_second_before_the_server_closes_it) {
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientPool, one_that_the_server_keeps_for_no_time_is_not_kept) {
+TEST_F(ClientPool, ConnectionWithATooShortServerTimeoutIsNotKept) {
   Outcome first;
   ask_and_answer(first, "HTTP/1.1 200 OK\r\nKeep-Alive: timeout=1\r\nContent-Length: 0\r\n\r\n");
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientPool, none_is_kept_if_the_idle_time_is_zero) {
+TEST_F(ClientPool, NoConnectionIsKeptIfTheIdleTimeoutIsZero) {
   make_client({.idle_timeout = Nanos{0}});
   Outcome first;
   ask_and_answer(first, kOk);
@@ -114,7 +142,7 @@ TEST_F(ClientPool, none_is_kept_if_the_idle_time_is_zero) {
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientPool, the_idle_time_does_not_end_a_call) {
+TEST_F(ClientPool, IdleTimeoutDoesNotEndACall) {
   warm_up();
   Outcome second;
   const http::Call call = fetch(second, {.deadline = Nanos{0}});
@@ -126,13 +154,13 @@ TEST_F(ClientPool, the_idle_time_does_not_end_a_call) {
   EXPECT_EQ(second.status(), 200);
 }
 
-TEST_F(ClientPool, idle_ones_are_closed_when_asked) {
+TEST_F(ClientPool, IdleConnectionsAreClosedOnRequest) {
   warm_up();
   client_.close_idle();
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientPool, origins_do_not_share) {
+TEST_F(ClientPool, OriginsDoNotShareConnections) {
   Outcome a, b, c;
   const http::Call first = get("http://a.example/", a), second = get("http://b.example/", b),
                    third = get("http://a.example:81/", c);
@@ -147,7 +175,7 @@ TEST_F(ClientPool, origins_do_not_share) {
   EXPECT_THAT(peer(1).heard(), HasSubstr("GET /again "));
 }
 
-TEST_F(ClientPool, calls_above_the_limit_wait_in_order) {
+TEST_F(ClientPool, CallsBeyondTheLimitWaitInOrder) {
   make_client({.max_per_origin = 2});
   Outcome outcomes[5];
   std::vector<http::Call> calls;
@@ -165,11 +193,11 @@ TEST_F(ClientPool, calls_above_the_limit_wait_in_order) {
   EXPECT_THAT(peer(0).heard(), StartsWith("GET /3 "));
   peer(0).answer("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
   turns();
-  ASSERT_EQ(peers.size(), 3u);  // In place of the one that was closed.
+  ASSERT_EQ(peers.size(), 3u);  // Replaces the closed one.
   EXPECT_THAT(peer(2).heard(), StartsWith("GET /4 "));
 }
 
-TEST_F(ClientPool, who_waits_gets_what_is_free_first) {
+TEST_F(ClientPool, LongestWaitingCallGetsTheFirstFreeConnection) {
   make_client({.max_per_origin = 1});
   Outcome a, b, c;
   const http::Call first = get("http://a.example/1", a);
@@ -183,7 +211,7 @@ TEST_F(ClientPool, who_waits_gets_what_is_free_first) {
   EXPECT_THAT(peer().heard(), StartsWith("GET /3 "));
 }
 
-TEST_F(ClientPool, a_waiting_call_keeps_its_own_deadline) {
+TEST_F(ClientPool, WaitingCallKeepsItsOwnDeadline) {
   make_client({.max_per_origin = 1});
   Outcome a, b;
   const http::Call first = fetch(a, {.deadline = 10s});
@@ -195,7 +223,7 @@ TEST_F(ClientPool, a_waiting_call_keeps_its_own_deadline) {
   EXPECT_EQ(client_.metrics().waiting, 0u);
 }
 
-TEST_F(ClientPool, above_the_total_the_oldest_idle_one_makes_room) {
+TEST_F(ClientPool, OldestIdleConnectionIsClosedAtTheTotalLimit) {
   make_client({.max_connections = 2});
   Outcome a, b, c;
   const http::Call first = get("http://a.example/", a);
@@ -215,7 +243,7 @@ TEST_F(ClientPool, above_the_total_the_oldest_idle_one_makes_room) {
   EXPECT_EQ(client_.metrics().connections, 2u);
 }
 
-TEST_F(ClientPool, a_busy_origin_does_not_starve_another) {
+TEST_F(ClientPool, BusyOriginDoesNotStarveAnother) {
   make_client({.max_connections = 1});
   Outcome a, b, c;
   const http::Call first = get("http://a.example/1", a);
@@ -226,7 +254,7 @@ TEST_F(ClientPool, a_busy_origin_does_not_starve_another) {
   peer(0).answer(kOk);
   turns();
   EXPECT_EQ(a.status(), 200);
-  ASSERT_EQ(peers.size(), 2u);  // Before the one who came later, though his origin had one.
+  ASSERT_EQ(peers.size(), 2u);  // Before a later call whose origin had a connection.
   EXPECT_THAT(peer(1).heard(), StartsWith("GET /2 "));
   EXPECT_EQ(client_.metrics().connections, 1u);
   peer(1).answer(kOk);
@@ -238,7 +266,7 @@ TEST_F(ClientPool, a_busy_origin_does_not_starve_another) {
   EXPECT_EQ(c.status(), 200);
 }
 
-TEST_F(ClientPool, a_call_that_goes_gives_its_place_to_another_origin) {
+TEST_F(ClientPool, CancelledCallFreesItsSlotForAnotherOrigin) {
   make_client({.max_connections = 1});
   Outcome a, b;
   http::Call first = get("http://a.example/", a);
@@ -252,9 +280,9 @@ TEST_F(ClientPool, a_call_that_goes_gives_its_place_to_another_origin) {
   EXPECT_THAT(peer(1).heard(), StartsWith("GET / "));
 }
 
-// ---- what is repeated
+// ---- repeated requests
 
-TEST_F(ClientPool, a_get_that_crosses_the_servers_end_is_repeated_on_a_fresh_connection) {
+TEST_F(ClientPool, GetThatCrossesServerCloseIsRetriedOnAFreshConnection) {
   warm_up();
   Outcome outcome;
   const http::Call call = fetch(outcome);
@@ -269,7 +297,7 @@ TEST_F(ClientPool, a_get_that_crosses_the_servers_end_is_repeated_on_a_fresh_con
   EXPECT_EQ(client_.metrics().repeated, 1u);
 }
 
-TEST_F(ClientPool, a_reset_is_repeated_as_an_end_is) {
+TEST_F(ClientPool, ResetIsRetriedLikeEof) {
   warm_up();
   Outcome outcome;
   const http::Call call =
@@ -281,7 +309,7 @@ TEST_F(ClientPool, a_reset_is_repeated_as_an_end_is) {
   EXPECT_THAT(peer(1).heard(), HasSubstr("\r\n\r\nthe body"));
 }
 
-TEST_F(ClientPool, it_is_repeated_once_only) {
+TEST_F(ClientPool, RequestIsRetriedOnlyOnce) {
   warm_up();
   Outcome outcome;
   const http::Call call = fetch(outcome);
@@ -295,7 +323,7 @@ TEST_F(ClientPool, it_is_repeated_once_only) {
   EXPECT_EQ(peers.size(), 2u);
 }
 
-TEST_F(ClientPool, what_is_repeated_does_not_take_an_idle_connection) {
+TEST_F(ClientPool, RetryDoesNotUseAnIdleConnection) {
   Outcome a, b, c;
   {
     const http::Call first = fetch(a), second = fetch(b);
@@ -312,7 +340,7 @@ TEST_F(ClientPool, what_is_repeated_does_not_take_an_idle_connection) {
   EXPECT_EQ(peers.size(), 3u);
 }
 
-TEST_F(ClientPool, at_the_limit_an_idle_one_makes_room_for_what_is_repeated) {
+TEST_F(ClientPool, IdleConnectionIsClosedForARetryAtTheLimit) {
   make_client({.max_per_origin = 2});
   Outcome a, b, c, d;
   {
@@ -332,7 +360,7 @@ TEST_F(ClientPool, at_the_limit_an_idle_one_makes_room_for_what_is_repeated) {
   EXPECT_EQ(d.status(), 200);
 }
 
-TEST_F(ClientPool, on_a_fresh_connection_nothing_is_repeated) {
+TEST_F(ClientPool, NothingIsRetriedFromAFreshConnection) {
   Outcome outcome;
   const http::Call call = fetch(outcome);
   turns();
@@ -342,7 +370,7 @@ TEST_F(ClientPool, on_a_fresh_connection_nothing_is_repeated) {
   EXPECT_EQ(peers.size(), 1u);
 }
 
-TEST_F(ClientPool, after_a_byte_of_an_answer_nothing_is_repeated) {
+TEST_F(ClientPool, NothingIsRetriedAfterTheFirstResponseByte) {
   warm_up();
   Outcome outcome;
   const http::Call call = fetch(outcome);
@@ -355,7 +383,7 @@ TEST_F(ClientPool, after_a_byte_of_an_answer_nothing_is_repeated) {
   EXPECT_EQ(peers.size(), 1u);
 }
 
-TEST_F(ClientPool, a_post_is_not_repeated) {
+TEST_F(ClientPool, PostIsNotRetried) {
   warm_up();
   Outcome outcome;
   const http::Call call = post(outcome);
@@ -367,7 +395,7 @@ TEST_F(ClientPool, a_post_is_not_repeated) {
   EXPECT_EQ(peers.size(), 1u);
 }
 
-TEST_F(ClientPool, a_post_with_an_idempotency_key_is) {
+TEST_F(ClientPool, PostWithAnIdempotencyKeyIsRetried) {
   warm_up();
   http::Fields fields;
   fields.add("Idempotency-Key", "7");
@@ -380,7 +408,7 @@ TEST_F(ClientPool, a_post_with_an_idempotency_key_is) {
   EXPECT_EQ(peers.size(), 2u);
 }
 
-TEST_F(ClientPool, an_upload_that_has_begun_is_not_repeated) {
+TEST_F(ClientPool, StartedUploadIsNotRetried) {
   warm_up();
   Hearer hearer;
   http::Call call = client_.send(kUrl, hearer, {.method = http::Method::put, .upload = 4});
@@ -392,7 +420,7 @@ TEST_F(ClientPool, an_upload_that_has_begun_is_not_repeated) {
   EXPECT_EQ(peers.size(), 1u);
 }
 
-TEST_F(ClientPool, an_upload_of_which_nothing_has_left_is) {
+TEST_F(ClientPool, UnsentUploadIsRetried) {
   warm_up();
   Hearer hearer;
   http::Call call = client_.send(kUrl, hearer, {.method = http::Method::put, .upload = 2});
@@ -407,7 +435,7 @@ TEST_F(ClientPool, an_upload_of_which_nothing_has_left_is) {
 
 // ---- connections that cannot be made
 
-TEST_F(ClientPool, the_error_of_connecting_is_that_of_the_call) {
+TEST_F(ClientPool, ConnectErrorIsTheErrorOfTheCall) {
   open_error = std::make_error_code(std::errc::connection_refused);
   Outcome outcome;
   const http::Call call = fetch(outcome);
@@ -417,7 +445,7 @@ TEST_F(ClientPool, the_error_of_connecting_is_that_of_the_call) {
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientPool, each_that_waits_is_told_of_an_error_of_its_own) {
+TEST_F(ClientPool, EachWaitingCallGetsItsOwnConnectError) {
   make_client({.max_per_origin = 1});
   open_error = std::make_error_code(std::errc::connection_refused);
   Outcome outcomes[3];
@@ -428,7 +456,7 @@ TEST_F(ClientPool, each_that_waits_is_told_of_an_error_of_its_own) {
   EXPECT_EQ(opened.size(), 3u);
 }
 
-TEST_F(ClientPool, a_connection_that_nobody_waits_for_any_more_is_not_made) {
+TEST_F(ClientPool, UnneededConnectionIsNotOpened) {
   Outcome outcome;
   http::Call call = fetch(outcome);
   call.cancel();

@@ -1,4 +1,4 @@
-// A client's connections through proxies, which the test plays.
+// A client's connections through proxies, which the test implements.
 #include <chrono>
 #include <cstdlib>
 #include <string>
@@ -54,7 +54,7 @@ class ClientProxies : public HttpClientTest {
   Outcome outcome_;
 };
 
-TEST_F(ClientProxies, an_http_proxy_is_told_the_whole_url) {
+TEST_F(ClientProxies, HttpProxyReceivesAbsoluteUrl) {
   use(ProxyKind::http, "me", "secret");
   const http::Call call = begin();
   EXPECT_THAT(opened, ElementsAre("proxy:3128"));
@@ -66,13 +66,13 @@ TEST_F(ClientProxies, an_http_proxy_is_told_the_whole_url) {
   EXPECT_EQ(outcome_.text(), "ok");
 }
 
-TEST_F(ClientProxies, without_credentials_none_are_shown) {
+TEST_F(ClientProxies, CredentialsAreOmittedIfNotConfigured) {
   use(ProxyKind::http);
   const http::Call call = begin();
   EXPECT_THAT(peer().heard(), Not(HasSubstr("Authorization")));
 }
 
-TEST_F(ClientProxies, a_tunnel_is_asked_for_and_used) {
+TEST_F(ClientProxies, TunnelIsRequestedAndUsed) {
   use(ProxyKind::http_tunnel, "me", "secret");
   const http::Call call = begin();
   EXPECT_THAT(opened, ElementsAre("proxy:3128"));
@@ -87,19 +87,19 @@ TEST_F(ClientProxies, a_tunnel_is_asked_for_and_used) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientProxies, a_tunnel_to_an_ipv6_address_has_brackets) {
+TEST_F(ClientProxies, TunnelToIpv6AddressUsesBrackets) {
   use(ProxyKind::http_tunnel);
   const http::Call call = begin("http://[2001:db8::1]/");
   EXPECT_THAT(peer().heard(), StartsWith("CONNECT [2001:db8::1]:80 HTTP/1.1\r\n"));
 }
 
-TEST_F(ClientProxies, a_proxy_that_refuses_a_tunnel_is_an_error) {
+TEST_F(ClientProxies, ProxyThatRefusesTunnelIsAnError) {
   use(ProxyKind::http_tunnel);
   EXPECT_EQ(error_after("HTTP/1.1 407 Who\r\nContent-Length: 0\r\n\r\n"), HttpError::proxy_refused);
   EXPECT_EQ(error_after("HTTP/1.1 502 No\r\n\r\n"), HttpError::proxy_refused);
 }
 
-TEST_F(ClientProxies, a_proxy_that_speaks_nonsense_is_an_error) {
+TEST_F(ClientProxies, MalformedProxyResponseIsAnError) {
   use(ProxyKind::http_tunnel);
   EXPECT_EQ(error_after("SSH-2.0\r\n"), HttpError::bad_proxy);
   EXPECT_EQ(error_after("HTTP/1.1 200 Go\r\n\r\nand more"), HttpError::bad_proxy);
@@ -108,7 +108,7 @@ TEST_F(ClientProxies, a_proxy_that_speaks_nonsense_is_an_error) {
   EXPECT_EQ(error_after(many), HttpError::bad_proxy);
 }
 
-TEST_F(ClientProxies, a_proxy_that_goes_is_an_error) {
+TEST_F(ClientProxies, ProxyThatDisconnectsIsAnError) {
   use(ProxyKind::http_tunnel);
   {
     const http::Call call = begin();
@@ -123,7 +123,7 @@ TEST_F(ClientProxies, a_proxy_that_goes_is_an_error) {
   EXPECT_EQ(outcome_.error(), std::errc::connection_reset);
 }
 
-TEST_F(ClientProxies, a_proxy_that_is_silent_runs_into_the_timeout_of_connecting) {
+TEST_F(ClientProxies, SilentProxyTriggersConnectTimeout) {
   use(ProxyKind::socks5);
   const http::Call call = client_.fetch(kHere, outcome_.note(), {.deadline = Nanos{0}});
   turns();
@@ -133,7 +133,7 @@ TEST_F(ClientProxies, a_proxy_that_is_silent_runs_into_the_timeout_of_connecting
   EXPECT_EQ(outcome_.error(), Error::connect_timeout);
 }
 
-TEST_F(ClientProxies, a_call_may_go_while_its_tunnel_is_made) {
+TEST_F(ClientProxies, CallMayBeCancelledDuringTunnelSetup) {
   use(ProxyKind::http_tunnel);
   http::Call call = begin();
   call.cancel();
@@ -142,7 +142,7 @@ TEST_F(ClientProxies, a_call_may_go_while_its_tunnel_is_made) {
   EXPECT_TRUE(peer().is_ended);
 }
 
-TEST_F(ClientProxies, socks5_is_asked_by_name) {
+TEST_F(ClientProxies, Socks5RequestContainsHostName) {
   use(ProxyKind::socks5);
   const http::Call call = begin();
   EXPECT_EQ(peer().heard(), "\x05\x01\x00"s);
@@ -157,7 +157,7 @@ TEST_F(ClientProxies, socks5_is_asked_by_name) {
   EXPECT_EQ(outcome_.text(), "ok");
 }
 
-TEST_F(ClientProxies, socks5_is_asked_by_address_if_there_is_one) {
+TEST_F(ClientProxies, Socks5RequestContainsAddressForIpLiteral) {
   use(ProxyKind::socks5);
   const http::Call first = begin("http://192.0.2.1/");
   peer(0).heard();
@@ -171,7 +171,7 @@ TEST_F(ClientProxies, socks5_is_asked_by_address_if_there_is_one) {
   EXPECT_EQ(peer(1).heard(), "\x05\x01\x00\x04"s + std::string(15, '\0') + "\x01\x00\x50"s);
 }
 
-TEST_F(ClientProxies, socks5_takes_answers_with_addresses_of_every_kind) {
+TEST_F(ClientProxies, Socks5AcceptsEachAddressTypeInReplies) {
   use(ProxyKind::socks5);
   for (const std::string& bound : {"\x01" + std::string(4, 'a'), "\x04" + std::string(16, 'a'),
                                    "\x03\x03"
@@ -190,7 +190,7 @@ TEST_F(ClientProxies, socks5_takes_answers_with_addresses_of_every_kind) {
   }
 }
 
-TEST_F(ClientProxies, socks5_is_shown_credentials_if_it_wants_them) {
+TEST_F(ClientProxies, Socks5SendsCredentialsIfProxyRequiresThem) {
   use(ProxyKind::socks5, "me", "secret");
   const http::Call call = begin();
   EXPECT_EQ(peer().heard(), "\x05\x02\x00\x02"s);
@@ -200,7 +200,7 @@ TEST_F(ClientProxies, socks5_is_shown_credentials_if_it_wants_them) {
   EXPECT_THAT(peer().heard(), StartsWith("\x05\x01\x00\x03"s));
 }
 
-TEST_F(ClientProxies, socks5_that_refuses_is_an_error) {
+TEST_F(ClientProxies, Socks5RefusalIsAnError) {
   use(ProxyKind::socks5);
   EXPECT_EQ(error_after("\x05\xff"s), HttpError::proxy_refused);
   EXPECT_EQ(error_after("\x05\x02"s), HttpError::proxy_refused);  // We have none.
@@ -219,13 +219,13 @@ TEST_F(ClientProxies, socks5_that_refuses_is_an_error) {
             HttpError::bad_proxy);
 }
 
-TEST_F(ClientProxies, socks5_that_does_not_take_our_credentials_is_an_error) {
+TEST_F(ClientProxies, Socks5RejectionOfCredentialsIsAnError) {
   use(ProxyKind::socks5, "me", "secret");
   EXPECT_EQ(error_after("\x05\x02\x01\x01"s), HttpError::proxy_refused);
   EXPECT_EQ(error_after("\x05\x02\x05\x00"s), HttpError::bad_proxy);
 }
 
-TEST_F(ClientProxies, a_call_may_have_its_own_proxy) {
+TEST_F(ClientProxies, CallMayOverrideProxy) {
   use(ProxyKind::http);
   const http::Call first =
       client_.fetch(kHere, outcome_.note(),
@@ -236,7 +236,7 @@ TEST_F(ClientProxies, a_call_may_have_its_own_proxy) {
   EXPECT_THAT(opened, ElementsAre("other:1080", "a.example:8080"));
 }
 
-TEST_F(ClientProxies, connections_through_different_proxies_are_not_shared) {
+TEST_F(ClientProxies, ConnectionsThroughDifferentProxiesAreNotShared) {
   Outcome first, second, third;
   const http::Call plain = client_.fetch(kHere, first.note());
   turns();
@@ -255,7 +255,7 @@ TEST_F(ClientProxies, connections_through_different_proxies_are_not_shared) {
   EXPECT_EQ(peers.size(), 3u);
 }
 
-TEST(ProxyText, is_read_from_a_url) {
+TEST(Proxy, IsParsedFromUrl) {
   const Proxy web = must(Proxy::parse("http://Proxy.example:3128"));
   EXPECT_EQ(web, (Proxy{.kind = ProxyKind::http, .host = "proxy.example", .port = 3128}));
   EXPECT_EQ(must(Proxy::parse("http://[::1]")),
@@ -268,7 +268,7 @@ TEST(ProxyText, is_read_from_a_url) {
     EXPECT_EQ(Proxy::parse(text).error(), std::errc::invalid_argument) << text;
 }
 
-TEST(ProxyText, may_have_credentials) {
+TEST(Proxy, MayContainCredentials) {
   EXPECT_EQ(must(Proxy::parse("http://me:p%40ss:word@proxy:3128/")),
             (Proxy{.kind = ProxyKind::http,
                    .host = "proxy",
@@ -286,20 +286,29 @@ bool is_direct(std::string_view list, std::string_view url) {
   return settings.proxy_for(must(http::Url::parse(url))).kind == ProxyKind::none;
 }
 
-TEST(ProxySettings, names_are_reached_directly_with_all_below_them) {
+TEST(ProxySettings, MatchNamesWithTheirSubdomains) {
   for (const std::string_view list : {"a.example", ".a.example", "*.a.example", "x,A.Example",
                                       "x a.example\ty", "*", ", ,*", "a.example:80", ".example"}) {
     EXPECT_TRUE(is_direct(list, "http://a.example/")) << list;
     EXPECT_TRUE(is_direct(list, "http://b.a.example./")) << list;
   }
   for (const std::string_view list : {"", "b.example", "a.example:81", "xa.example", "b.a.example",
-                                      "a.example.", "a", ".", "a.example/8", "a.example:", "**"})
+                                      "a", ".", "a.example/8", "a.example:", "**"})
     EXPECT_FALSE(is_direct(list, "http://a.example/")) << list;
   EXPECT_FALSE(is_direct("a.example", "http://ba.example/"));
   EXPECT_TRUE(is_direct("a.example:443", "https://a.example/"));
 }
 
-TEST(ProxySettings, addresses_are_reached_directly_exactly_or_by_their_prefix) {
+TEST(ProxySettings, IgnoreTrailingDotsInNames) {
+  for (const std::string_view list : {"example.org.", ".example.org.", "*.example.org."}) {
+    EXPECT_TRUE(is_direct(list, "http://example.org/")) << list;
+    EXPECT_TRUE(is_direct(list, "http://www.example.org./")) << list;
+    EXPECT_FALSE(is_direct(list, "http://example.com/")) << list;
+  }
+  EXPECT_FALSE(is_direct(".", "http://example.org/"));
+}
+
+TEST(ProxySettings, MatchAddressesExactlyOrByPrefix) {
   for (const std::string_view list : {"10.1.2.3", "10.0.0.0/8", "10.1.2.2/31", "0.0.0.0/0",
                                       "10.1.2.3/32", "10.1.2.3:80", "10.0.0.0/8:80"})
     EXPECT_TRUE(is_direct(list, "http://10.1.2.3/")) << list;
@@ -328,12 +337,12 @@ class ProxyEnvironment : public ::testing::Test {
   }
 };
 
-TEST_F(ProxyEnvironment, says_nothing_at_first) {
+TEST_F(ProxyEnvironment, ConfiguresNoProxyByDefault) {
   EXPECT_EQ(host_for("http://a/"), "");
   EXPECT_EQ(host_for("https://a/"), "");
 }
 
-TEST_F(ProxyEnvironment, says_one_for_each_scheme_and_one_for_all) {
+TEST_F(ProxyEnvironment, ConfiguresProxyPerSchemeAndFallback) {
   setenv("all_proxy", "socks5://all", 1);
   EXPECT_EQ(host_for("http://a/"), "all");
   EXPECT_EQ(host_for("https://a/"), "all");
@@ -345,12 +354,12 @@ TEST_F(ProxyEnvironment, says_one_for_each_scheme_and_one_for_all) {
   EXPECT_EQ(host_for("https://a/"), "other");
 }
 
-TEST_F(ProxyEnvironment, may_be_set_by_a_client_of_cgi_where_it_is_not_looked_at) {
+TEST_F(ProxyEnvironment, IgnoresUppercaseHttpProxy) {
   setenv("HTTP_PROXY", "http://evil", 1);
   EXPECT_EQ(host_for("http://a/"), "");
 }
 
-TEST_F(ProxyEnvironment, leaves_loopback_and_more_alone) {
+TEST_F(ProxyEnvironment, ExcludesLoopbackAndNoProxyHosts) {
   setenv("all_proxy", "http://all", 1);
   setenv("NO_PROXY", ".corp", 1);
   for (const char* url :
@@ -358,7 +367,7 @@ TEST_F(ProxyEnvironment, leaves_loopback_and_more_alone) {
     EXPECT_EQ(host_for(url), "") << url;
 }
 
-TEST_F(ProxyEnvironment, is_an_error_where_it_is_no_proxy) {
+TEST_F(ProxyEnvironment, RejectsInvalidProxy) {
   setenv("http_proxy", "ftp://p", 1);
   EXPECT_EQ(http::ProxySettings::from_environment().error(), std::errc::invalid_argument);
   setenv("http_proxy", "", 1);
@@ -366,7 +375,7 @@ TEST_F(ProxyEnvironment, is_an_error_where_it_is_no_proxy) {
   EXPECT_EQ(http::ProxySettings::from_environment().error(), std::errc::invalid_argument);
 }
 
-TEST_F(ClientProxies, what_is_reached_directly_has_none) {
+TEST_F(ClientProxies, DirectHostsBypassProxy) {
   make_client(
       {.proxies = {.proxy = must(Proxy::parse("http://proxy:3128")), .no_proxy = "a.example"}});
   const http::Call direct = begin();

@@ -1,5 +1,5 @@
 // A client and servers on real sockets; and a random server, with which no GET may fail and no POST
-// be done twice. SPATE_CALLS=<number> makes so many.
+// be done twice. SPATE_CALLS=<number> sets the number of calls.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -45,7 +45,7 @@ class ClientSockets : public ::testing::Test {
   http::Client client_ = must(http::Client::create(loop_));
 };
 
-TEST_F(ClientSockets, a_server_of_ours_is_asked_and_answers) {
+TEST_F(ClientSockets, ClientReceivesResponseFromServer) {
   serve([](http::Exchange exchange) { exchange.respond("hello\n"); });
   Outcome outcome;
   const http::Call call = client_.fetch(url(), outcome.note());
@@ -53,7 +53,7 @@ TEST_F(ClientSockets, a_server_of_ours_is_asked_and_answers) {
   EXPECT_EQ(outcome.text(), "hello\n");
 }
 
-TEST_F(ClientSockets, a_host_may_be_a_name) {
+TEST_F(ClientSockets, HostMayBeAName) {
   serve([](http::Exchange exchange) { exchange.respond("hello\n"); });
   Outcome outcome;
   const http::Call call =
@@ -62,7 +62,7 @@ TEST_F(ClientSockets, a_host_may_be_a_name) {
   EXPECT_EQ(outcome.text(), "hello\n");
 }
 
-TEST_F(ClientSockets, a_unix_socket_serves_as_well) {
+TEST_F(ClientSockets, UnixSocketIsSupported) {
   const Address address = must(Address::abstract(
       "spate-client-test-" + std::to_string(reinterpret_cast<std::uintptr_t>(this))));
   serve([](http::Exchange exchange) { exchange.respond(exchange.request().host()); }, address);
@@ -72,7 +72,7 @@ TEST_F(ClientSockets, a_unix_socket_serves_as_well) {
   EXPECT_EQ(outcome.text(), "daemon");
 }
 
-TEST_F(ClientSockets, a_refused_connection_is_an_error) {
+TEST_F(ClientSockets, RefusedConnectionIsAnError) {
   serve([](http::Exchange) {});
   server_ = {};
   Outcome outcome;
@@ -81,18 +81,36 @@ TEST_F(ClientSockets, a_refused_connection_is_an_error) {
   EXPECT_EQ(outcome.error(), std::errc::connection_refused);
 }
 
-TEST_F(ClientSockets, an_idle_connection_does_not_keep_the_loop_alive) {
+TEST_F(ClientSockets, IdleConnectionDoesNotKeepLoopAlive) {
   serve([](http::Exchange exchange) { exchange.respond("hello\n"); });
   Outcome outcome;
   const http::Call call = client_.fetch(url(), outcome.note());
   wait_for(outcome);
   ASSERT_EQ(client_.metrics().idle, 1u);
-  server_ = {};  // Closes its end, which is noticed.
+  server_ = {};  // Closes the server's end, which the client notices.
   loop_.run();
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientSockets, the_loops_count_is_as_before_when_connections_go) {
+TEST_F(ClientSockets, ConnectionIsNotReusedAfterUnsolicitedResponse) {
+  std::vector<std::unique_ptr<Peer>> peers;
+  const Listener listener = must(Listener::create(
+      loop_, Address::loopback_ipv4(0), [&](Stream stream, const Address&) {
+        peers.push_back(std::make_unique<Peer>(std::move(stream)));
+        peers.back()->on_request = [](Peer& peer) { peer.answer(kOk); };
+      }));
+  address_ = listener.address();
+  for (int i = 0; i < 10; ++i) {
+    Outcome outcome;
+    const http::Call call = client_.fetch(url(), outcome.note());
+    wait_for(outcome);
+    EXPECT_EQ(outcome.text(), "ok");
+    peers.back()->answer("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nEVIL");
+  }
+  EXPECT_EQ(peers.size(), 10u);
+}
+
+TEST_F(ClientSockets, ActiveCountIsRestoredAfterConnectionsClose) {
   const std::int64_t before = loop_.active_count();
   auto listener = must(
       Listener::create(loop_, Address::loopback_ipv4(0), [this](Stream stream, const Address&) {
@@ -119,11 +137,11 @@ TEST_F(ClientSockets, the_loops_count_is_as_before_when_connections_go) {
   client_ = {};
   peer_.reset();
   listener.close();
-  loop_.run();  // Returns: else this test does not.
+  loop_.run();  // Must return, or the test hangs.
   EXPECT_EQ(loop_.active_count(), before);
 }
 
-TEST_F(ClientSockets, megabytes_go_both_ways) {
+TEST_F(ClientSockets, LargeBodiesAreTransferredBothWays) {
   const std::string body(5'000'000, 'x');
   serve([](http::Exchange exchange) {
     http::read_body(std::move(exchange), 10'000'000,
@@ -160,14 +178,14 @@ class ClientSecured : public ClientSockets {
   Listener listener_;
 };
 
-TEST_F(ClientSecured, https_needs_a_context) {
+TEST_F(ClientSecured, HttpsRequiresTlsContext) {
   Outcome outcome;
   const http::Call call = client_.fetch(secure_url(), outcome.note());
   wait_for(outcome);
   EXPECT_EQ(outcome.error(), std::errc::not_supported);
 }
 
-TEST_F(ClientSecured, https_is_spoken_and_its_connection_used_again) {
+TEST_F(ClientSecured, HttpsConnectionIsReused) {
   client_ = must(http::Client::create(loop_, {.tls = trusting(test_root().pem())}));
   for (int i = 0; i < 2; ++i) {
     Outcome outcome;
@@ -178,7 +196,7 @@ TEST_F(ClientSecured, https_is_spoken_and_its_connection_used_again) {
   EXPECT_EQ(client_.metrics().reused, 1u);
 }
 
-TEST_F(ClientSecured, an_idle_connection_does_not_keep_the_loop_alive_either) {
+TEST_F(ClientSecured, IdleConnectionDoesNotKeepLoopAlive) {
   client_ = must(http::Client::create(loop_, {.tls = trusting(test_root().pem())}));
   Outcome outcome;
   const http::Call call = client_.fetch(secure_url(), outcome.note());
@@ -191,7 +209,7 @@ TEST_F(ClientSecured, an_idle_connection_does_not_keep_the_loop_alive_either) {
   EXPECT_EQ(loop_.active_count(), 0);
 }
 
-TEST_F(ClientSecured, a_certificate_that_nobody_vouches_for_is_an_error) {
+TEST_F(ClientSecured, UntrustedCertificateIsAnError) {
   client_ = must(http::Client::create(loop_, {.tls = trusting("")}));
   Outcome outcome;
   const http::Call call = client_.fetch(secure_url(), outcome.note());
@@ -199,7 +217,7 @@ TEST_F(ClientSecured, a_certificate_that_nobody_vouches_for_is_an_error) {
   EXPECT_EQ(outcome.error(), Error::tls_certificate);
 }
 
-TEST_F(ClientSecured, https_goes_through_the_tunnel_of_an_http_proxy) {
+TEST_F(ClientSecured, HttpsUsesTunnelOfHttpProxy) {
   std::vector<Relaying> relays;
   std::vector<Connecting> connects;
   std::string asked;
@@ -223,18 +241,21 @@ TEST_F(ClientSecured, https_goes_through_the_tunnel_of_an_http_proxy) {
   EXPECT_EQ(asked, "localhost:" + std::to_string(address_.port()));
 }
 
-// Answers what it is asked, and closes when it likes: behind an answer, some time later, or when a
-// request comes on a connection that was used before.
+// Answers requests, and closes at random: after a response, some time later, or when a request
+// arrives on a used connection.
 class RandomServer {
  public:
-  RandomServer(Loop& loop, Random& random)
+  // Whether it also fails new connections, and responds that it is unavailable.
+  enum class Mood : bool { fair, harsh };
+  RandomServer(Loop& loop, Random& random, Mood mood = Mood::fair)
       : random_(random),
+        is_harsh_(mood == Mood::harsh),
         listener_(must(Listener::create(
             loop, Address::loopback_ipv4(0),
             [this](Stream stream, const Address&) { accept(std::move(stream)); }))) {}
 
   std::uint16_t port() const { return listener_.address().port(); }
-  // Some of the connections end.
+  // Ends some of the connections.
   void act() {
     std::erase_if(peers_, [](const auto& known) { return known.second.peer->is_closed; });
     for (auto& [peer, known] : peers_) {
@@ -263,23 +284,27 @@ class RandomServer {
     const bool is_first = known.requests++ == 0;
     if (!peer.stream().is_writable()) return;
     const std::uint64_t chance = random_.below(10);
-    if (!is_first && chance == 0) {
-      peer.is_closed = true;  // Nobody is told of an abort.
+    if (is_harsh_ && chance > 7)
+      return static_cast<void>(
+          peer.answer("HTTP/1.1 503 Busy\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n"));
+    if ((!is_first || is_harsh_) && chance == 0) {
+      peer.is_closed = true;  // abort() calls no callback.
       return peer.stream().abort();
     }
     if (!is_first && chance == 1) return peer.stream().close();
     ++done[request.substr(0, request.find(" HTTP"))];
     peer.answer(chance == 2 ? "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
                             : kOk);
-    if (chance < 5) peer.stream().end();  // Whatever was said.
+    if (chance < 5) peer.stream().end();  // Ends without announcing it.
   }
 
   Random& random_;
+  const bool is_harsh_;
   std::map<Peer*, Known> peers_;
   Listener listener_;
 };
 
-// Asks on and on, several calls at a time.
+// Makes calls continuously, several at a time.
 class Asker {
  public:
   Asker(http::Client& client, std::uint16_t port, Random& random, int all)
@@ -304,7 +329,9 @@ class Asker {
     calls_[slot] = client_.fetch("http://127.0.0.1:" + std::to_string(port_) + "/" + number,
                                  [this, slot, is_get](Result<http::Response> response) {
                                    --open_;
-                                   ++(response ? good : is_get ? failed_gets : failed_posts);
+                                   const bool is_good =
+                                       response && response->status() == http::Status::ok;
+                                   ++(is_good ? good : is_get ? failed_gets : failed_posts);
                                    ask(slot);
                                  },
                                  {.method = is_get ? Method::get : Method::post});
@@ -318,24 +345,44 @@ class Asker {
   std::vector<http::Call> calls_;
 };
 
-TEST_F(ClientSockets, no_get_fails_and_no_post_is_done_twice_however_the_server_closes) {
-  Random random(20261123);
-  RandomServer server(loop_, random);
+int number_of_calls(int usual) {
   const char* wanted = std::getenv("SPATE_CALLS");
-  const int calls = wanted == nullptr ? 14'000 : std::atoi(wanted);
-  Asker asker(client_, server.port(), random, calls);
+  return wanted == nullptr ? usual : std::atoi(wanted);
+}
+
+// Makes all calls. No GET may fail, some POSTs must, and no POST may be done twice.
+void ask_all(Loop& loop, RandomServer& server, Asker& asker) {
   asker.begin(6);
   while (!asker.is_done()) {
-    ASSERT_FALSE(loop_.run(Run::once));
+    ASSERT_FALSE(loop.run(Run::once));
     server.act();
   }
   EXPECT_EQ(asker.failed_gets, 0);
-  EXPECT_GT(asker.failed_posts, 0);  // Which is why they are not repeated.
-  EXPECT_GT(asker.good, calls / 7 * 6);
-  EXPECT_GT(client_.metrics().repeated, static_cast<unsigned>(calls) / 28);
+  EXPECT_GT(asker.failed_posts, 0);  // Hence they are not repeated.
   for (const auto& [request, times] : server.done) {
     if (request.starts_with("POST")) EXPECT_EQ(times, 1) << request;
   }
+}
+
+TEST_F(ClientSockets, GetSucceedsAndPostIsNotRepeatedWhenServerCloses) {
+  Random random(20261123);
+  RandomServer server(loop_, random);
+  const int calls = number_of_calls(14'000);
+  Asker asker(client_, server.port(), random, calls);
+  ASSERT_NO_FATAL_FAILURE(ask_all(loop_, server, asker));
+  EXPECT_GT(asker.good, calls / 7 * 6);
+  EXPECT_GT(client_.metrics().repeated, static_cast<unsigned>(calls) / 28);
+}
+
+TEST_F(ClientSockets, RetriesMakeEveryGetSucceedAndRepeatNoPost) {
+  Random random(20261128);
+  RandomServer server(loop_, random, RandomServer::Mood::harsh);
+  client_ = must(http::Client::create(
+      loop_, {.retry = {.attempts = 30, .first_delay = 1us, .budget = 1, .burst = 100}}));
+  const int calls = number_of_calls(4'000);
+  Asker asker(client_, server.port(), random, calls);
+  ASSERT_NO_FATAL_FAILURE(ask_all(loop_, server, asker));
+  EXPECT_GT(client_.metrics().retried, static_cast<unsigned>(calls) / 10);
 }
 
 }  // namespace

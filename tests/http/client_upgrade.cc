@@ -1,4 +1,4 @@
-// A client whose server goes on with another protocol.
+// A client whose server switches to another protocol.
 #include <string>
 
 #include "http/client_harness.h"
@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 constexpr std::string_view kSwitching =
     "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: Echo\r\n\r\n";
 
-// Keeps what comes on a connection that has been handed over.
+// Keeps the bytes that arrive after the upgrade.
 class Talk final : public StreamHandler {
  public:
   std::size_t on_data(Bytes bytes) override {
@@ -35,13 +35,13 @@ class ClientUpgrade : public HttpClientTest {
   Hearer hearer_;
 };
 
-TEST_F(ClientUpgrade, is_asked_for) {
+TEST_F(ClientUpgrade, SendsUpgradeFields) {
   const http::Call call = ask();
   turns();
   EXPECT_THAT(peer().heard(), HasSubstr("\r\nConnection: upgrade\r\nUpgrade: echo\r\n"));
 }
 
-TEST_F(ClientUpgrade, a_connection_that_was_handed_over_tells_nobody_before_it_is_started) {
+TEST_F(ClientUpgrade, EarlyDataIsDeliveredAfterStart) {
   const http::Call call = ask();
   turns();
   peer().answer(std::string(kSwitching));
@@ -56,7 +56,7 @@ TEST_F(ClientUpgrade, a_connection_that_was_handed_over_tells_nobody_before_it_i
   EXPECT_EQ(talk.received, "early");
 }
 
-TEST_F(ClientUpgrade, hands_the_connection_over_with_what_has_come) {
+TEST_F(ClientUpgrade, HandsOverConnectionWithBufferedInput) {
   const http::Call call = ask();
   turns();
   peer().heard();
@@ -75,7 +75,7 @@ TEST_F(ClientUpgrade, hands_the_connection_over_with_what_has_come) {
   EXPECT_EQ(peer().heard(), "you");
 }
 
-TEST_F(ClientUpgrade, lets_the_connection_be_started_at_once) {
+TEST_F(ClientUpgrade, AllowsStartingStreamInOnUpgraded) {
   Talk talk;
   hearer_.on_told = [&](const std::string&) { hearer_.stream.start(talk); };
   const http::Call call = ask();
@@ -87,7 +87,7 @@ TEST_F(ClientUpgrade, lets_the_connection_be_started_at_once) {
   EXPECT_EQ(talk.received, "hello, you");
 }
 
-TEST_F(ClientUpgrade, closes_a_connection_that_nobody_takes) {
+TEST_F(ClientUpgrade, ClosesConnectionThatIsNotTaken) {
   hearer_.on_told = [&](const std::string&) { hearer_.stream = {}; };
   const http::Call call = ask();
   turns();
@@ -96,7 +96,7 @@ TEST_F(ClientUpgrade, closes_a_connection_that_nobody_takes) {
   EXPECT_TRUE(peer().is_ended || peer().is_closed);
 }
 
-TEST_F(ClientUpgrade, lets_everything_be_destroyed_when_it_is_told) {
+TEST_F(ClientUpgrade, AllowsDestructionInOnUpgraded) {
   http::Call call = ask();
   hearer_.on_told = [&](const std::string&) {
     call = {};
@@ -108,7 +108,7 @@ TEST_F(ClientUpgrade, lets_everything_be_destroyed_when_it_is_told) {
   EXPECT_TRUE(hearer_.stream.is_open());
 }
 
-TEST_F(ClientUpgrade, of_a_paused_call_hands_over_a_connection_that_reads) {
+TEST_F(ClientUpgrade, PausedCallHandsOverReadingStream) {
   http::Call call = ask();
   call.pause();
   turns();
@@ -121,7 +121,7 @@ TEST_F(ClientUpgrade, of_a_paused_call_hands_over_a_connection_that_reads) {
   EXPECT_FALSE(hearer_.stream.is_paused());
 }
 
-TEST_F(ClientUpgrade, may_be_refused) {
+TEST_F(ClientUpgrade, MayBeRefused) {
   const http::Call call = ask();
   turns();
   peer().answer(kOk);
@@ -130,7 +130,7 @@ TEST_F(ClientUpgrade, may_be_refused) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientUpgrade, to_something_else_is_malformed) {
+TEST_F(ClientUpgrade, ToAnotherProtocolIsMalformed) {
   for (const std::string fields : {"", "Connection: upgrade\r\n", "Upgrade: echo\r\n",
                                    "Connection: upgrade\r\nUpgrade: other\r\n",
                                    "Connection: upgrade\r\nUpgrade: echo, other\r\n"}) {
@@ -143,13 +143,13 @@ TEST_F(ClientUpgrade, to_something_else_is_malformed) {
   }
 }
 
-TEST_F(ClientUpgrade, that_nobody_has_asked_for_is_malformed) {
+TEST_F(ClientUpgrade, UnsolicitedIsMalformed) {
   Outcome outcome;
   ask_and_answer(outcome, kSwitching);
   EXPECT_EQ(outcome.error(), http::HttpError::malformed_response);
 }
 
-TEST_F(ClientUpgrade, is_for_a_protocol_without_a_body_and_with_a_handler) {
+TEST_F(ClientUpgrade, RequiresValidProtocolNoBodyAndHandler) {
   for (const char* wrong : {"two words", "a,b", "a/", "/b", "a/b/c", "a\r\nb"})
     EXPECT_EQ(refused({.upgrade = wrong}), std::errc::invalid_argument) << wrong;
   EXPECT_EQ(refused({.body = bytes_of("x"), .upgrade = "a"}), std::errc::invalid_argument);

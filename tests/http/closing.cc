@@ -1,4 +1,4 @@
-// When a server closes a connection behind an answer, and for what it waits before.
+// The closing of a connection after a response: when, and after which waits.
 #include "http/harness.h"
 #include "spate/net/stream.h"
 
@@ -12,7 +12,7 @@ constexpr std::string_view kOld = "GET / HTTP/1.0\r\n\r\n";
 
 class HttpClosing : public HttpServerTest {
  protected:
-  // Over a socket, and does not end its side.
+  // A client over a socket, which does not end its side.
   std::unique_ptr<RawClient> connect() {
     auto [mine, theirs] = must(Stream::socket_pair(loop_));
     server_.add(std::move(theirs));
@@ -31,7 +31,7 @@ class HttpClosing : public HttpServerTest {
   }
 };
 
-TEST_F(HttpClosing, DoesNotWaitForAClientThatAskedForIt) {
+TEST_F(HttpClosing, DoesNotWaitIfClientRequestedClose) {
   for (const std::string_view request : {kLast, kOld}) {
     const auto client = connect();
     client->send(request);
@@ -39,7 +39,7 @@ TEST_F(HttpClosing, DoesNotWaitForAClientThatAskedForIt) {
   }
 }
 
-TEST_F(HttpClosing, DoesNotWaitForOneThatIsAnsweredLater) {
+TEST_F(HttpClosing, DoesNotWaitAfterLateResponseToClosingClient) {
   http::Exchange kept;
   on_request = [&](http::Exchange exchange) { kept = std::move(exchange); };
   const auto client = connect();
@@ -56,7 +56,7 @@ TEST_F(HttpClosing, WaitsForAClientThatMaySendMore) {
   expect_the_end(*client, 1);
 }
 
-TEST_F(HttpClosing, WaitsForOneThatSendsMoreAllTheSame) {
+TEST_F(HttpClosing, WaitsForClientThatSendsMoreAfterRequestingClose) {
   const auto client = connect();
   client->send(std::string(kLast) + std::string(kGet));
   turns();
@@ -64,7 +64,7 @@ TEST_F(HttpClosing, WaitsForOneThatSendsMoreAllTheSame) {
   expect_the_end(*client, 1);
 }
 
-TEST_F(HttpClosing, WaitsForOneThatSendsMoreInTheSameInstant) {
+TEST_F(HttpClosing, WaitsForClientThatSendsMoreDuringResponse) {
   const auto client = connect();
   on_request = [&](http::Exchange exchange) {
     client->send(std::string(8'192, 'x'));  // Too long to be held back.
@@ -74,7 +74,7 @@ TEST_F(HttpClosing, WaitsForOneThatSendsMoreInTheSameInstant) {
   expect_the_end(*client, 1);
 }
 
-TEST_F(HttpClosing, WaitsForOneThatIsRefused) {
+TEST_F(HttpClosing, WaitsAfterErrorResponse) {
   const auto client = connect();
   client->send("GET / HTTP/1.1\r\n\r\n");
   turns();

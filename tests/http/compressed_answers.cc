@@ -1,10 +1,12 @@
-// Answers that are compressed: which, for whom, and what their heads say.
+// Compressed responses: which are compressed, for which clients, and their header sections.
 #include <fcntl.h>
 
+#include <cerrno>
 #include <optional>
 #include <random>
 #include <vector>
 
+#include "base/fault.h"
 #include "http/harness.h"
 #include "spate/http/compression.h"
 #include "support/own_file.h"
@@ -54,7 +56,7 @@ class CompressedAnswers : public HttpServerTest {
       rest.remove_prefix(size + 2);
     }
   }
-  // "?" if it is not whole.
+  // Returns "?" if it is incomplete.
   static std::string decompressed(std::string_view coded) {
     auto decompressor = must(http::Decompressor::make(http::Coding::gzip, 100'000'000));
     Buffer target;
@@ -83,7 +85,7 @@ class CompressedAnswers : public HttpServerTest {
   }
 };
 
-TEST_F(CompressedAnswers, AreSentToWhoAcceptsThem) {
+TEST_F(CompressedAnswers, AreSentToClientsThatAcceptGzip) {
   const std::string plain = text(10'000);
   answer_with(plain);
   for (const char* accepted : {"gzip", "br, gzip", "gzip;q=0.5", "*", "x-gzip"}) {
@@ -97,7 +99,7 @@ TEST_F(CompressedAnswers, AreSentToWhoAcceptsThem) {
   }
 }
 
-TEST_F(CompressedAnswers, AreNotSentToOthers) {
+TEST_F(CompressedAnswers, AreNotSentWithoutAcceptableCoding) {
   const std::string plain = text(10'000);
   answer_with(plain);
   for (const char* accepted : {"", "identity", "br", "gzip;q=0", "gzip;q=0.5, identity"}) {
@@ -108,14 +110,14 @@ TEST_F(CompressedAnswers, AreNotSentToOthers) {
   }
 }
 
-TEST_F(CompressedAnswers, AreNotMadeUnasked) {
+TEST_F(CompressedAnswers, AreDisabledByDefault) {
   answer_with(text(10'000));
   serve_with({});
   EXPECT_FALSE(is_coded(get()));
   EXPECT_THAT(get(), Not(HasSubstr("Vary")));
 }
 
-TEST_F(CompressedAnswers, MayBeDecidedByEach) {
+TEST_F(CompressedAnswers, AreConfigurablePerExchange) {
   const std::string plain = text(10'000);
   Compression wanted = Compression::none;
   on_request = [&](Exchange exchange) {
@@ -126,11 +128,11 @@ TEST_F(CompressedAnswers, MayBeDecidedByEach) {
   serve_with({});
   wanted = Compression::by_type;
   EXPECT_TRUE(is_coded(get()));
-  answer_with(plain);  // The next exchange does not know of it.
+  answer_with(plain);  // The next exchange has the default again.
   EXPECT_FALSE(is_coded(get()));
 }
 
-TEST_F(CompressedAnswers, AreLongEnoughAndNotTooLong) {
+TEST_F(CompressedAnswers, HaveMinimumAndMaximumLength) {
   answer_with(text(1023));
   EXPECT_FALSE(is_coded(get()));
   answer_with(text(1024));
@@ -144,7 +146,7 @@ TEST_F(CompressedAnswers, AreLongEnoughAndNotTooLong) {
   EXPECT_FALSE(is_coded(get()));
 }
 
-TEST_F(CompressedAnswers, AreOfATypeThatBecomesShorter) {
+TEST_F(CompressedAnswers, HaveCompressibleType) {
   const std::string plain = text(10'000);
   std::string type;
   on_request = [&](Exchange exchange) { exchange.respond(Status::ok, plain, type); };
@@ -159,7 +161,7 @@ TEST_F(CompressedAnswers, AreOfATypeThatBecomesShorter) {
   }
 }
 
-TEST_F(CompressedAnswers, AreNotLongerThanBefore) {
+TEST_F(CompressedAnswers, AreNotLongerThanOriginal) {
   const std::string plain = noise(10'000);
   answer_with(plain);
   const std::string answer = get();
@@ -167,7 +169,7 @@ TEST_F(CompressedAnswers, AreNotLongerThanBefore) {
   EXPECT_EQ(body(answer), plain);
 }
 
-TEST_F(CompressedAnswers, AreNotMadeOfWhatHasToStayAsItIs) {
+TEST_F(CompressedAnswers, AreNotMadeFromResponsesThatMustStayUnchanged) {
   const std::string plain = text(10'000);
   const std::pair<const char*, const char*> fields_of[] = {{"Content-Encoding", "br"},
                                                            {"Accept-Ranges", "bytes"},
@@ -187,7 +189,7 @@ TEST_F(CompressedAnswers, AreNotMadeOfWhatHasToStayAsItIs) {
   }
 }
 
-TEST_F(CompressedAnswers, HaveAWeakTag) {
+TEST_F(CompressedAnswers, HaveWeakETag) {
   const std::string plain = text(10'000);
   std::string tag = "\"x\"";
   on_request = [&](Exchange exchange) {
@@ -205,7 +207,7 @@ TEST_F(CompressedAnswers, HaveAWeakTag) {
   EXPECT_THAT(head(get()), HasSubstr("\r\nETag: W/\"x\"\r\n"));
 }
 
-TEST_F(CompressedAnswers, SayTheSameToHead) {
+TEST_F(CompressedAnswers, HaveSameHeaderSectionForHead) {
   answer_with(text(10'000));
   EXPECT_EQ(get("gzip", "HEAD"), head(get()) + "\r\n");
   on_request = [](Exchange exchange) {
@@ -216,7 +218,7 @@ TEST_F(CompressedAnswers, SayTheSameToHead) {
     exchange.end();
   };
   const auto client = connect();
-  for (int i = 0; i < 2; ++i) {  // And the connection goes on.
+  for (int i = 0; i < 2; ++i) {  // The connection stays open.
     client->received.clear();
     client->send("HEAD / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n");
     turns();
@@ -225,7 +227,7 @@ TEST_F(CompressedAnswers, SayTheSameToHead) {
   }
 }
 
-TEST_F(CompressedAnswers, WithoutABodyHaveNone) {
+TEST_F(CompressedAnswers, AreNotMadeWithoutBody) {
   for (const Status status : {Status::no_content, Status::not_modified}) {
     on_request = [&](Exchange exchange) {
       Fields fields;
@@ -237,7 +239,7 @@ TEST_F(CompressedAnswers, WithoutABodyHaveNone) {
   }
 }
 
-TEST_F(CompressedAnswers, OfBuffersAreSentToo) {
+TEST_F(CompressedAnswers, AreMadeFromBuffers) {
   const std::string plain = text(200'000);
   on_request = [&](Exchange exchange) {
     Buffer buffer;
@@ -281,7 +283,7 @@ TEST_F(CompressedPieces, AreChunked) {
   }
 }
 
-TEST_F(CompressedPieces, KeepTheSizeThatWasSaid) {
+TEST_F(CompressedPieces, EnforceDeclaredSize) {
   on_request = [&](Exchange exchange) {
     EXPECT_TRUE(exchange.begin(Status::ok, fields_, 2000));
     EXPECT_TRUE(exchange.write(text(1500)));
@@ -294,7 +296,27 @@ TEST_F(CompressedPieces, KeepTheSizeThatWasSaid) {
   EXPECT_EQ(client->error, std::errc::connection_reset);
 }
 
-TEST_F(CompressedPieces, CanBeReadAsTheyCome) {
+TEST_F(CompressedPieces, KeepTheBufferWithoutMemoryToFlattenIt) {
+  const std::string plain = text(30'000);
+  on_request = [&](Exchange exchange) {
+    EXPECT_TRUE(exchange.begin(Status::ok, fields_));
+    Buffer buffer;
+    for (std::size_t at = 0; at < plain.size(); at += 1000)
+      buffer.append(std::string_view(plain).substr(at, 1000));
+    {
+      FaultPlan plan;
+      plan.fail_nth(SystemCall::allocate, 1, ENOMEM);
+      const FaultScope scope(plan);
+      EXPECT_FALSE(exchange.write(std::move(buffer)));
+    }
+    EXPECT_EQ(buffer.size(), plain.size());
+    EXPECT_TRUE(exchange.write(std::move(buffer)));
+    EXPECT_TRUE(exchange.end());
+  };
+  EXPECT_EQ(decompressed(unchunked(body(get()))), plain);
+}
+
+TEST_F(CompressedPieces, AreDecodableAsTheyArrive) {
   Exchange kept;
   on_request = [&](Exchange exchange) {
     exchange.begin(Status::ok, fields_);
@@ -315,7 +337,7 @@ TEST_F(CompressedPieces, CanBeReadAsTheyCome) {
   EXPECT_EQ(decompressed(body(client->received)), "first\n");
 }
 
-TEST_F(CompressedPieces, MayComeFromFiles) {
+TEST_F(CompressedPieces, AreMadeFromFiles) {
   const std::string plain = text(50'000);
   const OwnFile file("compressed", plain);
   on_request = [&](Exchange exchange) {
@@ -328,7 +350,7 @@ TEST_F(CompressedPieces, MayComeFromFiles) {
   EXPECT_EQ(decompressed(unchunked(body(answer))), plain.substr(10'000));
 }
 
-TEST_F(CompressedPieces, FromFilesThatAreTooShortAreAnError) {
+TEST_F(CompressedPieces, FailForFilesThatAreTooShort) {
   const OwnFile file("compressed", text(5000));
   on_request = [&](Exchange exchange) {
     exchange.begin(Status::ok, fields_, 6000);
@@ -358,14 +380,14 @@ TEST_F(CompressedPieces, AreLimitedInNumber) {
   EXPECT_THAT(clients.back()->received, HasSubstr("\r\nVary: Accept-Encoding\r\n"));
   kept.front().end();
   EXPECT_TRUE(ask());
-  clients[1]->stream().abort();  // While its handle is still kept.
+  clients[1]->stream().abort();  // While its handle still exists.
   turns();
   EXPECT_TRUE(ask());
   EXPECT_FALSE(ask());
   server_ = {};
 }
 
-TEST_F(CompressedAnswers, HaveALevelThatExists) {
+TEST_F(CompressedAnswers, RequireValidLevel) {
   for (const int level : {0, 10}) {
     http::ServerOptions options;
     options.compression_level = level;

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""The same bytes to other servers.   differential.py HTTP_VECTORS [-v]
+"""Compares our codec with other servers, on the same bytes.   differential.py HTTP_VECTORS [-v]
 
 Gives each vector of vectors/requests.txt to those of Go, Node, h11, nginx and haproxy that are
-installed. What our codec takes and three of them refuse fails, unless the vector says why (a line
-"~ ..."). What we refuse and all others take is printed with -v. Without three of them: skipped.
+installed. A vector that our codec accepts and three of them reject fails, unless the vector gives a
+reason (a line "~ ..."). With -v it prints the vectors that we reject and all others accept. Without
+three of them: skipped.
 """
 
 import concurrent.futures
@@ -18,24 +19,22 @@ import tempfile
 import threading
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import go
+import missing
+from ports import free_port
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 VECTORS = os.path.join(HERE, "vectors", "requests.txt")
 ORACLES = os.path.join(HERE, "oracles")
-SKIPPED = 77
-QUIET = 0.4  # Seconds without a byte, after which no answer will come.
+QUIET = 0.4  # Seconds without a byte, after which no response is expected.
 ENOUGH = 3
 
 REFUSED, TAKEN = "refused", "taken"
 
 
-def free_port():
-    with socket.socket() as each:
-        each.bind(("127.0.0.1", 0))
-        return each.getsockname()[1]
-
-
 class Backend(http.server.BaseHTTPRequestHandler):
-    """Behind the proxies: 200 to everything, and the connection is closed."""
+    """The server behind the proxies: 200 to everything, and closes the connection."""
 
     def answer(self):
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -52,7 +51,7 @@ class Backend(http.server.BaseHTTPRequestHandler):
 
 class Backends(http.server.ThreadingHTTPServer):
     def handle_error(self, *_):
-        """A proxy that gives a request up closes the connection."""
+        """A proxy that rejects a request closes the connection."""
 
 
 class Server:
@@ -80,7 +79,8 @@ class Server:
         self.process.wait()
 
     def verdict(self, data):
-        """By the answers: one of an error, or none and the connection closed, is a refusal."""
+        """Decides by the responses: an error, or a closed connection without a response, is a
+        rejection."""
         answers, is_closed = self.exchange(data)
         codes = re.findall(rb"HTTP/1\.[01] (\d\d\d)", answers)
         if any(code >= b"400" for code in codes):
@@ -126,7 +126,7 @@ class H11:
             return REFUSED
 
     def goes_on(self, connection, event):
-        """Answers what has been read, if another may follow."""
+        """Answers the request that was read, if another may follow. Returns whether it did."""
         if event is not self.module.PAUSED or connection.their_state is not self.module.DONE:
             return False
         connection.send(self.module.Response(status_code=200, headers=[("Content-Length", "0")]))
@@ -138,7 +138,7 @@ class H11:
 
 
 def configured(directory, name, **values):
-    """A copy of a configuration, with its ports."""
+    """Returns a copy of a configuration, with its ports."""
     with open(os.path.join(ORACLES, name + ".in"), encoding="ascii") as file:
         text = file.read()
     for key, value in values.items():
@@ -150,16 +150,9 @@ def configured(directory, name, **values):
 
 
 def go_server(directory, _):
-    go = shutil.which("go")
-    program = os.path.join(directory, "server")
-    source = os.path.join(ORACLES, "server.go")
-    environment = dict(os.environ, GOFLAGS="", GO111MODULE="off",
-                       GOCACHE=os.path.join(directory, "go"))
-    if not go or subprocess.run([go, "build", "-o", program, source], env=environment,
-                                capture_output=True, check=False).returncode:
-        return None
+    program = go.find("http_oracle")
     port = free_port()
-    return Server("Go", [program, str(port)], port, directory)
+    return program and Server("Go", [program, str(port)], port, directory)
 
 
 def node_server(directory, _):
@@ -184,7 +177,7 @@ def haproxy_server(directory, backend):
 
 
 def h11_server(_, __):
-    # Debian's python has the package, which may not be the python that runs this.
+    # Debian's python has the package; it may not be the python that runs this.
     sys.path.append("/usr/lib/python3/dist-packages")
     try:
         import h11  # pylint: disable=import-outside-toplevel
@@ -207,7 +200,8 @@ def start_oracles(directory, backend):
 
 
 def our_vectors(program):
-    """(name, bytes, our outcome), and the names of those that say why they differ."""
+    """Returns (name, bytes, our outcome), and the names of the vectors that give a reason for
+    differing."""
     run = subprocess.run([program, "--list", "requests", VECTORS], capture_output=True, text=True,
                          check=True)
     vectors = []
@@ -257,9 +251,9 @@ def main(arguments):
         names = ", ".join(oracle.name for oracle in oracles) or "none"
         try:
             if len(oracles) < ENOUGH:
-                print(f"skipped: {ENOUGH} of Go, Node, nginx, haproxy and h11 are needed; "
-                      f"there is {names}")
-                return SKIPPED
+                print(f"{ENOUGH} of Go, Node, nginx, haproxy and h11 are needed, and installed is "
+                      f"{names} (packages golang-go, nodejs, nginx, haproxy, python3-h11)")
+                return missing.SKIPPED
             with concurrent.futures.ThreadPoolExecutor(40) as pool:
                 results = list(pool.map(lambda each: compare(each, oracles), vectors))
         finally:

@@ -1,4 +1,4 @@
-// Server-sent events: streams, their comments, slow readers, and channels of many.
+// Server-sent events: streams, their comments, slow readers, and channels with many subscribers.
 #include "spate/http/events.h"
 
 #include <optional>
@@ -20,7 +20,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using namespace std::chrono_literals;
 
-constexpr std::string_view kGet10 = "GET / HTTP/1.0\r\n\r\n";  // Not chunked: easy to read.
+constexpr std::string_view kGet10 = "GET / HTTP/1.0\r\n\r\n";  // Without chunks.
 
 class EventStreams : public HttpServerTest {
  protected:
@@ -50,7 +50,7 @@ class EventStreams : public HttpServerTest {
   std::error_code error_;
 };
 
-TEST_F(EventStreams, BeginAtOnce) {
+TEST_F(EventStreams, SendHeaderSectionAtOnce) {
   const auto client = subscribe(kGet);
   EXPECT_THAT(client->received, StartsWith("HTTP/1.1 200 OK\r\n"));
   EXPECT_THAT(client->received, HasSubstr("\r\nContent-Type: text/event-stream\r\n"));
@@ -60,7 +60,7 @@ TEST_F(EventStreams, BeginAtOnce) {
   EXPECT_TRUE(stream_.is_open());
 }
 
-TEST_F(EventStreams, SendEventsAsTheyCome) {
+TEST_F(EventStreams, SendEventsAtOnce) {
   const auto client = subscribe();
   EXPECT_TRUE(stream_.send("hello"));
   turns();
@@ -74,7 +74,7 @@ TEST_F(EventStreams, SendEventsAsTheyCome) {
   EXPECT_THAT(body(*client), HasSubstr(": still here\n"));
 }
 
-TEST_F(EventStreams, RefuseWhatWouldBeAnotherLine) {
+TEST_F(EventStreams, RejectLineBreaksInEventAndId) {
   const auto client = subscribe();
   EXPECT_FALSE(stream_.send({.data = "x", .event = "a\nb"}));
   EXPECT_FALSE(stream_.send({.data = "x", .id = "a\rb"}));
@@ -83,13 +83,13 @@ TEST_F(EventStreams, RefuseWhatWouldBeAnotherLine) {
   EXPECT_TRUE(stream_.is_open());
 }
 
-TEST_F(EventStreams, KnowWhatTheClientHasSeen) {
+TEST_F(EventStreams, ProvideLastEventId) {
   const auto client = subscribe("GET / HTTP/1.1\r\nHost: a\r\nLast-Event-ID: 42\r\n\r\n");
   EXPECT_EQ(stream_.last_event_id(), "42");
   EXPECT_EQ(EventStream().last_event_id(), "");
 }
 
-TEST_F(EventStreams, SendACommentWhenNothingElseIs) {
+TEST_F(EventStreams, SendHeartbeatCommentsWhenIdle) {
   const auto client = subscribe();
   pass(14s);
   EXPECT_EQ(body(*client), "");
@@ -103,7 +103,7 @@ TEST_F(EventStreams, SendACommentWhenNothingElseIs) {
   EXPECT_THAT(body(*client), EndsWith("data: x\n\n:\n\n"));
 }
 
-TEST_F(EventStreams, SendNoCommentIfNoneIsWanted) {
+TEST_F(EventStreams, SendNoHeartbeatIfDisabled) {
   options_.heartbeat = Nanos{0};
   const auto client = subscribe();
   pass(3600s);
@@ -111,7 +111,7 @@ TEST_F(EventStreams, SendNoCommentIfNoneIsWanted) {
   EXPECT_TRUE(stream_.is_open());
 }
 
-TEST_F(EventStreams, EndByTheirOwner) {
+TEST_F(EventStreams, EndWhenTheOwnerEndsThem) {
   const auto client = subscribe(kGet);
   stream_.send("x");
   stream_.end();
@@ -120,12 +120,12 @@ TEST_F(EventStreams, EndByTheirOwner) {
   EXPECT_FALSE(stream_.is_open());
   EXPECT_FALSE(stream_.send("y"));
   EXPECT_EQ(closed_, 0);
-  client->send(kGet);  // The connection goes on.
+  client->send(kGet);  // The connection stays open.
   turns();
   EXPECT_TRUE(stream_.is_open());
 }
 
-TEST_F(EventStreams, AreToldThatTheClientHasGone) {
+TEST_F(EventStreams, ReportDisconnectedClient) {
   auto client = subscribe();
   client->stream().abort();
   turns();
@@ -137,7 +137,7 @@ TEST_F(EventStreams, AreToldThatTheClientHasGone) {
   EXPECT_EQ(closed_, 1);
 }
 
-TEST_F(EventStreams, AreOverWhenTheClientEnds) {
+TEST_F(EventStreams, AreClosedWhenTheClientEnds) {
   const auto client = subscribe();
   client->stream().end();
   turns();
@@ -146,7 +146,7 @@ TEST_F(EventStreams, AreOverWhenTheClientEnds) {
   EXPECT_TRUE(client->is_closed);
 }
 
-TEST_F(EventStreams, MayBeDestroyedWhenTheyAreTold) {
+TEST_F(EventStreams, MayBeDestroyedInOnClosed) {
   auto client = subscribe();
   stream_.set_on_closed([this](std::error_code) {
     ++closed_;
@@ -176,7 +176,7 @@ TEST_F(EventStreams, AreClosedIfTheClientReadsTooSlowly) {
   EXPECT_EQ(error_, Error::queue_full);
 }
 
-TEST_F(EventStreams, MayDropEventsInstead) {
+TEST_F(EventStreams, MayDropEventsWhenFull) {
   options_.max_queued = 100'000;
   options_.when_full = WhenFull::drop;
   const auto client = subscribe();
@@ -198,7 +198,7 @@ TEST_F(EventStreams, MayDropEventsInstead) {
   EXPECT_EQ(closed_, 0);
 }
 
-TEST_F(EventStreams, OfAHeadAreAnsweredAndClosed) {
+TEST_F(EventStreams, ResponseToHeadEndsAfterTheHeaderSection) {
   const auto client = subscribe("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
   EXPECT_THAT(client->received, HasSubstr("text/event-stream"));
   EXPECT_THAT(client->received, EndsWith("\r\n\r\n"));
@@ -209,7 +209,7 @@ TEST_F(EventStreams, OfAHeadAreAnsweredAndClosed) {
   EXPECT_THAT(client->received, StartsWith("HTTP/1.1 200 OK\r\n"));
 }
 
-TEST_F(EventStreams, OfAnExchangeThatIsOverAreClosed) {
+TEST_F(EventStreams, StreamOfFinishedExchangeIsClosed) {
   bool was_open = true;
   on_request = [&](Exchange exchange) {
     exchange.respond("x");
@@ -220,7 +220,7 @@ TEST_F(EventStreams, OfAnExchangeThatIsOverAreClosed) {
   EXPECT_FALSE(EventStream::open({}).is_open());
 }
 
-TEST_F(EventStreams, CarryTheFieldsTheyAreGiven) {
+TEST_F(EventStreams, SendAdditionalFields) {
   on_request = [this](Exchange exchange) {
     http::Fields fields;
     fields.add("Access-Control-Allow-Origin", "*");
@@ -248,7 +248,7 @@ class EventChannels : public EventStreams {
   std::optional<EventChannel> channel_{std::in_place};
 };
 
-TEST_F(EventChannels, TellAllTheSame) {
+TEST_F(EventChannels, PublishToAllStreams) {
   std::vector<std::unique_ptr<RawClient>> clients;
   for (int i = 0; i < 5; ++i) clients.push_back(subscribe());
   EXPECT_EQ(channel_->size(), 5U);
@@ -258,7 +258,7 @@ TEST_F(EventChannels, TellAllTheSame) {
   for (const auto& client : clients) EXPECT_EQ(body(*client), "data: hello\n\n");
 }
 
-TEST_F(EventChannels, ForgetThoseWhoHaveGone) {
+TEST_F(EventChannels, RemoveDisconnectedClients) {
   std::vector<std::unique_ptr<RawClient>> clients;
   for (int i = 0; i < 3; ++i) clients.push_back(subscribe());
   clients[1]->stream().abort();
@@ -272,7 +272,7 @@ TEST_F(EventChannels, ForgetThoseWhoHaveGone) {
   EXPECT_EQ(channel_->publish("x"), 0U);
 }
 
-TEST_F(EventChannels, DropTheSlowAndServeTheRest) {
+TEST_F(EventChannels, DropSlowClientsAndServeOthers) {
   options_.max_queued = 50'000;
   const auto slow = subscribe();
   const auto quick = subscribe();
@@ -291,7 +291,7 @@ TEST_F(EventChannels, DropTheSlowAndServeTheRest) {
   EXPECT_THAT(quick->received, EndsWith("data: last\n\n"));
 }
 
-TEST_F(EventChannels, TellOfThoseWhoLeave) {
+TEST_F(EventChannels, CallOnClosedForDisconnectedClients) {
   on_request = [this](Exchange exchange) {
     EventStream stream = EventStream::open(std::move(exchange));
     stream.set_on_closed([this](std::error_code) {
@@ -309,14 +309,14 @@ TEST_F(EventChannels, TellOfThoseWhoLeave) {
   EXPECT_TRUE(second->is_ended);
 }
 
-TEST_F(EventChannels, EndTheirStreamsWithThemselves) {
+TEST_F(EventChannels, EndTheirStreamsWhenDestroyed) {
   const auto client = subscribe();
   channel_.reset();
   turns();
   EXPECT_TRUE(client->is_ended);
 }
 
-TEST_F(EventChannels, FindThoseWhoseServerHasGone) {
+TEST_F(EventChannels, RemoveStreamsOfDestroyedServer) {
   const auto client = subscribe();
   server_ = {};
   EXPECT_EQ(channel_->publish("x"), 0U);
@@ -324,7 +324,7 @@ TEST_F(EventChannels, FindThoseWhoseServerHasGone) {
   EXPECT_EQ(channel_->size(), 0U);
 }
 
-TEST_F(EventChannels, TakeNoneThatIsClosed) {
+TEST_F(EventChannels, RejectClosedStreams) {
   EXPECT_FALSE(channel_->add({}));
   EXPECT_EQ(channel_->size(), 0U);
 }

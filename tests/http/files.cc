@@ -1,4 +1,4 @@
-// Files: what lies beneath a directory, whole and in part; and what is not given away.
+// Files: those beneath a directory, whole and in part; and those that must not be served.
 #include "spate/http/files.h"
 
 #include <sys/stat.h>
@@ -46,7 +46,7 @@ class FilesServed : public HttpServerTest {
   std::string get(std::string_view path, std::string_view fields = "") {
     return ask("GET " + std::string(path), fields);
   }
-  // The value of a field of an answer.
+  // Returns the value of a field of a response.
   static std::string field(const std::string& answer, const std::string& name) {
     const std::size_t at = answer.find("\r\n" + name + ": ");
     if (at > answer.find("\r\n\r\n")) return "";
@@ -58,14 +58,14 @@ class FilesServed : public HttpServerTest {
     return end == std::string::npos ? "" : answer.substr(end + 4);
   }
   static std::string status(const std::string& answer) { return answer.substr(9, 3); }
-  // What is answered for a path.
+  // Returns the status for a path.
   std::string status_of(std::string_view path) { return status(get(path)); }
 
   OwnTree tree_;
   std::optional<Files> files_;
 };
 
-TEST_F(FilesServed, ComeWithTheirTypeTagAndTime) {
+TEST_F(FilesServed, HaveTypeETagAndLastModified) {
   const std::string answer = get("/a.txt");
   EXPECT_THAT(answer,
               StartsWith("HTTP/1.1 200 OK\r\n" + std::string(kDateLine) + "Content-Length: 6\r\n"));
@@ -76,7 +76,7 @@ TEST_F(FilesServed, ComeWithTheirTypeTagAndTime) {
   EXPECT_EQ(body(answer), "hello\n");
 }
 
-TEST_F(FilesServed, AreAnsweredToHeadWithoutTheirBody) {
+TEST_F(FilesServed, OmitBodyForHead) {
   const std::string answer = ask("HEAD /a.txt");
   EXPECT_EQ(status(answer), "200");
   EXPECT_EQ(field(answer, "Content-Length"), "6");
@@ -90,7 +90,7 @@ TEST_F(FilesServed, MayBeEmpty) {
   EXPECT_EQ(status(get("/empty", "Range: bytes=0-0\r\n")), "200");
 }
 
-TEST_F(FilesServed, OfAnySizeArriveWhole) {
+TEST_F(FilesServed, ArriveWholeForAnySize) {
   for (const std::size_t size : {8 * 1024 - 1, 8 * 1024, 8 * 1024 + 1, 1024 * 1024}) {
     std::string text(size, 'x');
     text.back() = 'y';
@@ -103,7 +103,7 @@ TEST_F(FilesServed, OfAnySizeArriveWhole) {
   }
 }
 
-TEST_F(FilesServed, FollowOneAnotherOnAConnection) {
+TEST_F(FilesServed, ArePipelinedOnOneConnection) {
   tree_.write("big", std::string(100'000, 'x'));
   const auto client = connect();
   client->send("GET /big HTTP/1.1\r\nHost: a\r\n\r\nGET /a.txt HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -111,7 +111,7 @@ TEST_F(FilesServed, FollowOneAnotherOnAConnection) {
   EXPECT_THAT(client->received, EndsWith("hello\n"));
 }
 
-TEST_F(FilesServed, HaveTheTagOfTheirContents) {
+TEST_F(FilesServed, HaveETagThatChangesWithTheFile) {
   const std::string before = field(get("/a.txt"), "ETag");
   EXPECT_EQ(field(get("/a.txt"), "ETag"), before);
   tree_.write("a.txt", "longer than before\n");
@@ -121,7 +121,7 @@ TEST_F(FilesServed, HaveTheTagOfTheirContents) {
   EXPECT_NE(field(get("/a.txt"), "ETag"), longer);
 }
 
-TEST_F(FilesServed, WrittenInThisSecondHaveNoTime) {
+TEST_F(FilesServed, ModifiedInCurrentSecondHaveNoLastModified) {
   tree_.set_time("a.txt", 1'700'000'000);  // That of the clock.
   EXPECT_EQ(field(get("/a.txt"), "Last-Modified"), "");
   tree_.set_time("a.txt", 1'700'000'001);
@@ -130,7 +130,7 @@ TEST_F(FilesServed, WrittenInThisSecondHaveNoTime) {
   EXPECT_EQ(field(get("/a.txt"), "Last-Modified"), "Tue, 14 Nov 2023 22:13:19 GMT");
 }
 
-TEST_F(FilesServed, AreNotSentAgainToWhoHasThem) {
+TEST_F(FilesServed, AreNotSentAgainIfUnmodified) {
   const std::string first = get("/a.txt", "");
   const std::string tag = field(first, "ETag");
   const std::string again = get("/a.txt", "If-None-Match: " + tag + "\r\n");
@@ -151,7 +151,7 @@ TEST_F(FilesServed, AreNotSentIfAPreconditionFails) {
   EXPECT_EQ(status(get("/a.txt", "If-Unmodified-Since: Mon, 13 Nov 2023 09:59:59 GMT\r\n")), "412");
 }
 
-TEST_F(FilesServed, AreSentInPart) {
+TEST_F(FilesServed, SupportSingleRange) {
   const std::string answer = get("/a.txt", "Range: bytes=1-3\r\n");
   EXPECT_EQ(status(answer), "206");
   EXPECT_EQ(field(answer, "Content-Range"), "bytes 1-3/6");
@@ -163,7 +163,7 @@ TEST_F(FilesServed, AreSentInPart) {
   EXPECT_EQ(status(ask("HEAD /a.txt", "Range: bytes=1-3\r\n")), "200");
 }
 
-TEST_F(FilesServed, AreSentInPartByTheKernelToo) {
+TEST_F(FilesServed, SupportRangesOfLargeFiles) {
   std::string text(200'000, 'x');
   text[100'000] = 'a';
   text[150'000] = 'b';
@@ -174,13 +174,13 @@ TEST_F(FilesServed, AreSentInPartByTheKernelToo) {
   EXPECT_EQ(body(client->received), text.substr(100'000, 50'001));
 }
 
-TEST_F(FilesServed, HaveNoPartBeyondTheirEnd) {
+TEST_F(FilesServed, RejectRangesBeyondEndOfFile) {
   const std::string answer = get("/a.txt", "Range: bytes=6-\r\n");
   EXPECT_EQ(status(answer), "416");
   EXPECT_EQ(field(answer, "Content-Range"), "bytes */6");
 }
 
-TEST_F(FilesServed, AreSentInSeveralParts) {
+TEST_F(FilesServed, SupportMultipleRanges) {
   const std::string answer = get("/a.txt", "Range: bytes=0-0,2-3\r\n");
   EXPECT_EQ(status(answer), "206");
   const std::string type = field(answer, "Content-Type");
@@ -197,7 +197,7 @@ TEST_F(FilesServed, AreSentInSeveralParts) {
   EXPECT_EQ(field(answer, "Content-Range"), "");
 }
 
-TEST_F(FilesServed, AreSentWholeToWhoHasAPartOfAnother) {
+TEST_F(FilesServed, AreSentWholeIfIfRangeDoesNotMatch) {
   const std::string tag = field(get("/a.txt"), "ETag");
   const std::string range = "Range: bytes=1-3\r\n";
   EXPECT_EQ(status(get("/a.txt", range + "If-Range: " + tag + "\r\n")), "206");
@@ -205,7 +205,7 @@ TEST_F(FilesServed, AreSentWholeToWhoHasAPartOfAnother) {
   EXPECT_EQ(status(get("/a.txt", range + "If-Range: W/" + tag + "\r\n")), "200");
 }
 
-TEST_F(FilesServed, AreNotForOtherMethods) {
+TEST_F(FilesServed, RejectOtherMethods) {
   for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "BREW"}) {
     const std::string answer = ask(std::string(method) + " /a.txt");
     EXPECT_EQ(status(answer), "405") << method;
@@ -215,7 +215,7 @@ TEST_F(FilesServed, AreNotForOtherMethods) {
 
 // ---- the root
 
-TEST_F(FilesServed, AreThoseBeneathTheRoot) {
+TEST_F(FilesServed, ExcludePathsOutsideRoot) {
   for (const char* path : {"/../secret", "/dir/../../secret", "/%2e%2e/secret", "/..%2fsecret",
                            "/dir/..%2f..%2fsecret", "//../secret", "/nothing", "/a.txt%00",
                            "/a.txt/", "/a.txt/b", "/dir/nothing", "/a%2etxt%2f"})
@@ -225,7 +225,7 @@ TEST_F(FilesServed, AreThoseBeneathTheRoot) {
   EXPECT_EQ(status_of("/%61.txt"), "200");
 }
 
-TEST_F(FilesServed, AreReachedByLinksOnlyBeneathTheRoot) {
+TEST_F(FilesServed, FollowLinksOnlyBeneathRoot) {
   tree_.link("inside", "dir/index.html");
   tree_.link("outside", "../secret");
   tree_.link("absolute", tree_.at("../secret"));
@@ -237,18 +237,18 @@ TEST_F(FilesServed, AreReachedByLinksOnlyBeneathTheRoot) {
     EXPECT_EQ(status_of(path), "404") << path;
 }
 
-TEST_F(FilesServed, AreOfTheRootThatWasOpened) {
+TEST_F(FilesServed, StayInTheOpenedRootAfterRename) {
   std::filesystem::rename(tree_.at(""), tree_.at("../elsewhere"));
   tree_.write("a.txt", "another");
   EXPECT_EQ(body(get("/a.txt")), "hello\n");
 }
 
-TEST_F(FilesServed, AreFilesAndNothingElse) {
+TEST_F(FilesServed, AreRegularFilesOnly) {
   ASSERT_EQ(::mkfifo(tree_.at("pipe").c_str(), 0600), 0);
   EXPECT_EQ(status_of("/pipe"), "404");
 }
 
-TEST_F(FilesServed, AreNotThereIfADotHidesThem) {
+TEST_F(FilesServed, ExcludeHiddenFiles) {
   tree_.write(".htpasswd", "x");
   tree_.write(".git/config", "x");
   tree_.write("dir/.hidden", "x");
@@ -273,7 +273,7 @@ class FilesOfAnOldKernel : public FilesServed {
   }
 };
 
-TEST_F(FilesOfAnOldKernel, AreReachedNameByName) {
+TEST_F(FilesOfAnOldKernel, AreResolvedComponentByComponent) {
   tree_.write("dir/deep/er", "er");
   EXPECT_EQ(body(get("/a.txt")), "hello\n");
   EXPECT_EQ(body(get("/dir/deep/er")), "er");
@@ -284,7 +284,7 @@ TEST_F(FilesOfAnOldKernel, AreReachedNameByName) {
   EXPECT_EQ(status_of("/a.txt/"), "404");
 }
 
-TEST_F(FilesOfAnOldKernel, AreReachedByNoLink) {
+TEST_F(FilesOfAnOldKernel, RejectAllLinks) {
   tree_.link("inside", "a.txt");
   tree_.link("outside", "../secret");
   tree_.link("up", "..");
@@ -296,7 +296,7 @@ TEST_F(FilesOfAnOldKernel, AreReachedByNoLink) {
 
 // ---- directories
 
-TEST_F(FilesServed, StandForTheirDirectory) {
+TEST_F(FilesServed, IncludeIndexOfDirectory) {
   EXPECT_EQ(body(get("/dir/")), "<p>index");
   EXPECT_EQ(field(get("/dir/"), "Content-Type"), "text/html; charset=utf-8");
   serve_files({.index = ""});
@@ -305,7 +305,7 @@ TEST_F(FilesServed, StandForTheirDirectory) {
   EXPECT_EQ(body(get("/")), "hello\n");
 }
 
-TEST_F(FilesServed, AreRedirectedToTheirDirectory) {
+TEST_F(FilesServed, RedirectDirectoriesToTrailingSlash) {
   const std::string answer = get("/dir?a=b");
   EXPECT_EQ(status(answer), "301");
   EXPECT_EQ(field(answer, "Location"), "/dir/?a=b");
@@ -320,7 +320,7 @@ TEST_F(FilesServed, AreNotRedirectedToAnotherHost) {
   EXPECT_EQ(status_of("/dir/.."), "403");
 }
 
-TEST_F(FilesServed, AreListedIfThatIsWanted) {
+TEST_F(FilesServed, AreListedIfListingIsEnabled) {
   EXPECT_EQ(status_of("/"), "403");
   tree_.write("<b> &\".txt", "x");
   tree_.write(".hidden", "x");
@@ -340,7 +340,7 @@ TEST_F(FilesServed, AreListedIfThatIsWanted) {
   EXPECT_THAT(get("/"), HasSubstr("<a href=\".hidden\">"));
 }
 
-TEST_F(FilesServed, AreListedWithAWayUp) {
+TEST_F(FilesServed, AreListedWithParentLink) {
   tree_.write("sub/dir/x", "x");
   serve_files({.listing = true});
   const std::string answer = get("/sub/");
@@ -351,7 +351,7 @@ TEST_F(FilesServed, AreListedWithAWayUp) {
 
 // ---- options
 
-TEST_F(FilesServed, SayHowLongTheyMayBeKept) {
+TEST_F(FilesServed, SendCacheControl) {
   serve_files({.cache_control = "max-age=60"});
   EXPECT_EQ(field(get("/a.txt"), "Cache-Control"), "max-age=60");
   EXPECT_EQ(field(get("/a.txt", "If-None-Match: *\r\n"), "Cache-Control"), "max-age=60");
@@ -370,7 +370,7 @@ class FilesPrecompressed : public FilesServed {
   }
 };
 
-TEST_F(FilesPrecompressed, AreSentToWhoAcceptsThem) {
+TEST_F(FilesPrecompressed, AreSentToClientsThatAcceptThem) {
   const std::string answer = get("/a.txt", "Accept-Encoding: gzip\r\n");
   EXPECT_EQ(body(answer), "gzip");
   EXPECT_EQ(field(answer, "Content-Encoding"), "gzip");
@@ -383,7 +383,7 @@ TEST_F(FilesPrecompressed, AreSentToWhoAcceptsThem) {
   EXPECT_EQ(body(get("/dir/", "Accept-Encoding: gzip, br\r\n")), "index");
 }
 
-TEST_F(FilesPrecompressed, AreNotSentToOthers) {
+TEST_F(FilesPrecompressed, AreNotSentWithoutAcceptableCoding) {
   for (const char* fields :
        {"", "Accept-Encoding: identity\r\n", "Accept-Encoding: deflate\r\n",
         "Accept-Encoding: gzip;q=0, br;q=0\r\n", "Accept-Encoding: identity, gzip;q=0.5\r\n"}) {
@@ -399,7 +399,7 @@ TEST_F(FilesPrecompressed, AreNotSentToOthers) {
   EXPECT_EQ(body(get("/a.txt", "Accept-Encoding: gzip\r\n")), "hello\n");
 }
 
-TEST_F(FilesPrecompressed, AreNotSentIfTheyAreOlderOrNoFiles) {
+TEST_F(FilesPrecompressed, AreNotSentIfOlderOrNotRegular) {
   tree_.set_time("a.txt.br", OwnTree::kWritten - 1);
   EXPECT_EQ(body(get("/a.txt", "Accept-Encoding: gzip, br\r\n")), "gzip");
   std::filesystem::remove(tree_.at("a.txt.gz"));
@@ -407,7 +407,7 @@ TEST_F(FilesPrecompressed, AreNotSentIfTheyAreOlderOrNoFiles) {
   EXPECT_EQ(body(get("/a.txt", "Accept-Encoding: gzip, br\r\n")), "hello\n");
 }
 
-TEST_F(FilesPrecompressed, HavePartsOfTheirOwn) {
+TEST_F(FilesPrecompressed, SupportRanges) {
   const std::string answer = get("/a.txt", "Accept-Encoding: gzip\r\nRange: bytes=1-2\r\n");
   EXPECT_EQ(body(answer), "zi");
   EXPECT_EQ(field(answer, "Content-Range"), "bytes 1-2/4");
@@ -416,7 +416,7 @@ TEST_F(FilesPrecompressed, HavePartsOfTheirOwn) {
 
 // ---- by a route
 
-TEST_F(FilesServed, MayLieBeneathARoute) {
+TEST_F(FilesServed, MayBeServedByARoute) {
   http::Router router;
   router.get("/static/*path", [&](Exchange exchange) {
     const std::string path = exchange.request().param("path");
@@ -433,14 +433,14 @@ TEST_F(FilesServed, MayLieBeneathARoute) {
     EXPECT_NE(status_of(path), "200") << path;
 }
 
-// ---- the world's trouble
+// ---- failures of the system
 
-TEST_F(FilesServed, CanBeOpenedOnlyInADirectory) {
+TEST_F(FilesServed, RequireADirectoryAsRoot) {
   EXPECT_EQ(Files::open(tree_.at("nothing")).error(), std::errc::no_such_file_or_directory);
   EXPECT_EQ(Files::open(tree_.at("a.txt")).error(), std::errc::not_a_directory);
 }
 
-TEST_F(FilesServed, AreRefusedByWhatIsWrong) {
+TEST_F(FilesServed, MapErrnoToStatus) {
   const std::map<int, std::string> expected{
       {EACCES, "403"}, {EPERM, "403"}, {EMFILE, "503"}, {ENFILE, "503"}, {ENOMEM, "503"},
       {EIO, "500"},    {EXDEV, "404"}, {ELOOP, "404"},  {ENXIO, "404"},  {ENAMETOOLONG, "404"}};
@@ -452,7 +452,7 @@ TEST_F(FilesServed, AreRefusedByWhatIsWrong) {
   }
 }
 
-TEST_F(FilesServed, AreTriedAgainWhileDirectoriesAreMoved) {
+TEST_F(FilesServed, RetryOpenWhileDirectoriesAreMoved) {
   for (const auto& [times, expected] : {std::pair(3, "200"), std::pair(4, "503")}) {
     FaultPlan plan;
     plan.fail_nth(SystemCall::open, 1, EAGAIN, static_cast<std::uint64_t>(times));
@@ -461,14 +461,14 @@ TEST_F(FilesServed, AreTriedAgainWhileDirectoriesAreMoved) {
   }
 }
 
-TEST_F(FilesServed, ThatCannotBeReadAreAnErrorOfTheServers) {
+TEST_F(FilesServed, ThatCannotBeReadCauseAnInternalError) {
   FaultPlan plan;
   plan.fail_nth(SystemCall::read, 1, EIO);
   const FaultScope scope(plan);
   EXPECT_EQ(status_of("/a.txt"), "500");
 }
 
-TEST_F(FilesServed, LeaveNothingOpen) {
+TEST_F(FilesServed, LeakNoDescriptors) {
   tree_.write("big", std::string(20'000, 'x'));
   tree_.write("sub/x", "x");
   serve_files({.listing = true, .precompressed = true});
@@ -484,10 +484,10 @@ TEST_F(FilesServed, LeaveNothingOpen) {
   EXPECT_EQ(open_fds(), before);
 }
 
-TEST_F(FilesServed, ThatCannotBeSentResetTheConnection) {
+TEST_F(FilesServed, ResetConnectionIfReadingFailsLater) {
   tree_.write("big", std::string(20'000, 'x'));
   FaultPlan plan;
-  plan.fail_nth(SystemCall::duplicate, 1, EMFILE);
+  plan.fail_nth(SystemCall::read, 2, EIO);
   const FaultScope scope(plan);
   const auto client = connect();
   client->send("GET /big HTTP/1.1\r\nHost: a\r\nRange: bytes=0-0,2-3\r\n\r\n");

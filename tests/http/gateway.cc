@@ -1,4 +1,4 @@
-// Gateway: what is forwarded, and what becomes of both ends.
+// Gateway: the forwarding of messages, and the end of either side.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 constexpr std::string_view kOkTwo = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-TEST_F(GatewayTest, SendsARequestAsANewOne) {
+TEST_F(GatewayTest, RewritesRequest) {
   EXPECT_EQ(sent_for("GET /a%20b/../c?d=%2f HTTP/1.1\r\nhost: a.example:8080\r\nX-Odd: 1\r\n\r\n"),
             "GET /a%20b/../c?d=%2f HTTP/1.1\r\n"
             "X-Odd: 1\r\n"
@@ -32,13 +32,13 @@ TEST_F(GatewayTest, SendsARequestAsANewOne) {
   EXPECT_EQ(opened.back(), "up.example:81");
 }
 
-TEST_F(GatewayTest, SendsAnAnswerAsANewOne) {
+TEST_F(GatewayTest, RewritesResponse) {
   EXPECT_EQ(got_for("HTTP/1.1 404 Oh\r\nX-Odd: 1\r\nDate: old\r\nContent-Length: 2\r\n\r\nno"),
             "HTTP/1.1 404 Not Found\r\n" + std::string(kDateLine) +
                 "Content-Length: 2\r\nX-Odd: 1\r\nVia: 1.1 spate\r\n\r\nno");
 }
 
-TEST_F(GatewayTest, LeavesFieldsOfTheConnectionBehind) {
+TEST_F(GatewayTest, DropsHopByHopFields) {
   const std::string sent = sent_for(
       "GET / HTTP/1.1\r\nHost: a\r\nConnection: X-Mine, close\r\nx-mine: 1\r\nKeep-Alive: 5\r\n"
       "Proxy-Authorization: s\r\nTE: gzip\r\nUpgrade: h2c\r\nProxy: evil\r\n\r\n");
@@ -50,12 +50,12 @@ TEST_F(GatewayTest, LeavesFieldsOfTheConnectionBehind) {
   for (const char* name : {"onnection", "Mine", "Proxy"}) EXPECT_THAT(got, Not(HasSubstr(name)));
 }
 
-TEST_F(GatewayTest, SaysThatTrailersAreUnderstoodIfTheyAre) {
+TEST_F(GatewayTest, ForwardsTeTrailers) {
   EXPECT_THAT(sent_for("GET / HTTP/1.1\r\nHost: a\r\nConnection: TE\r\nTE: gzip, trailers\r\n\r\n"),
               HasSubstr("\r\nConnection: TE\r\nTE: trailers\r\n"));
 }
 
-TEST_F(GatewayTest, DropsWhatStrangersSayOfTheirOrigin) {
+TEST_F(GatewayTest, DropsUntrustedForwardedFields) {
   constexpr std::string_view kClaims =
       "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 1.1.1.1\r\nx-forwarded-port: 1\r\n"
       "X-Forwarded-For: 2.2.2.2\r\nX-Forwarded-Proto: https\r\nForwarded: for=me\r\n"
@@ -71,7 +71,62 @@ TEST_F(GatewayTest, DropsWhatStrangersSayOfTheirOrigin) {
   EXPECT_THAT(believed, HasSubstr("X-Real-IP: 3.3.3.3\r\n"));
 }
 
-TEST_F(GatewayTest, TellsTheAddressOfTheClient) {
+// CGI and WSGI treat each of them as the field that the gateway sets.
+TEST_F(GatewayTest, DropsRequestFieldsWithAnUnderscoreUnlessKept) {
+  constexpr std::string_view kAmbiguous =
+      "POST / HTTP/1.1\r\nHost: a\r\nX-Real_IP: 1.1.1.1\r\nX-Forwarded_Proto: https\r\n"
+      "X_Forwarded_For: 2.2.2.2\r\nX_Mine: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
+      "0\r\nX_Forwarded_For: 3.3.3.3\r\nX-Real-IP: 4.4.4.4\r\nX-Sum: 5\r\n\r\n";
+  const std::string sent = sent_for(kAmbiguous);
+  for (const char* claim : {"1.1.1.1", "https", "2.2.2.2", "X_Mine", "3.3.3.3", "4.4.4.4"})
+    EXPECT_THAT(sent, Not(HasSubstr(claim)));
+  EXPECT_THAT(sent, HasSubstr("X-Sum: 5\r\n"));
+  make_gateway({.clients = http::Clients::proxies});
+  EXPECT_THAT(sent_for(kAmbiguous), Not(HasSubstr("2.2.2.2")));
+  make_gateway({.keep_underscores = true});
+  const std::string kept = sent_for(kAmbiguous);
+  EXPECT_THAT(kept, HasSubstr("X_Mine: 1\r\n"));
+  EXPECT_THAT(kept, HasSubstr("X_Forwarded_For: 3.3.3.3\r\n"));
+}
+
+TEST_F(GatewayTest, RespondsToOptionsAndTraceAtMaxForwardsZero) {
+  const auto ask_with = [](std::string_view method, std::string_view hops) {
+    return std::string(method) + " / HTTP/1.1\r\nHost: a\r\nMax-Forwards: " + std::string(hops) +
+           "\r\n\r\n";
+  };
+  EXPECT_EQ(sent_for(ask_with("OPTIONS", "0")), "nothing");
+  EXPECT_THAT(ask(ask_with("OPTIONS", "0"))->received, StartsWith("HTTP/1.1 204 "));
+  EXPECT_THAT(ask(ask_with("TRACE", "0"))->received, StartsWith("HTTP/1.1 405 "));
+  EXPECT_THAT(sent_for(ask_with("OPTIONS", "7")), HasSubstr("\r\nMax-Forwards: 6\r\n"));
+  EXPECT_THAT(sent_for(ask_with("GET", "0")), HasSubstr("\r\nMax-Forwards: 0\r\n"));
+}
+
+TEST_F(GatewayTest, SendsOptionsAsteriskForTargetWithoutPath) {
+  EXPECT_THAT(sent_for("OPTIONS http://b.example HTTP/1.1\r\nHost: a\r\n\r\n"),
+              StartsWith("OPTIONS * HTTP/1.1\r\n"));
+  EXPECT_THAT(sent_for("OPTIONS http://b.example/ HTTP/1.1\r\nHost: a\r\n\r\n"),
+              StartsWith("OPTIONS / HTTP/1.1\r\n"));
+  EXPECT_THAT(sent_for("GET http://b.example HTTP/1.1\r\nHost: a\r\n\r\n"),
+              StartsWith("GET / HTTP/1.1\r\n"));
+}
+
+TEST_F(GatewayTest, DropsFieldsNamedByLongConnectionField) {
+  std::string request = "GET / HTTP/1.1\r\nHost: a\r\nX-Kept: 1\r\nx-Dropped: 2\r\nConnection: ";
+  for (int i = 0; i < 1000; ++i) request += "b" + std::to_string(i) + ", ";
+  const std::string sent = sent_for(request + "X-dropped\r\n\r\n");
+  EXPECT_THAT(sent, HasSubstr("X-Kept: 1\r\n"));
+  EXPECT_THAT(sent, Not(HasSubstr("ropped")));
+}
+
+TEST_F(GatewayTest, ForwardsResponseWithManyFields) {
+  std::string answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n";
+  for (int i = 0; i < 300; ++i) answer += "X-" + std::to_string(i) + ": y\r\n";
+  const std::string got = got_for(answer + "\r\nok");
+  EXPECT_THAT(got, StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(got, HasSubstr("\r\nX-299: y\r\n"));
+}
+
+TEST_F(GatewayTest, ForwardsClientAddress) {
   serve_with({.proxy_protocol = http::ProxyProtocol::always});
   EXPECT_THAT(sent_for("PROXY TCP4 10.1.2.3 10.0.0.1 5 80\r\n" + std::string(kGet)),
               HasSubstr("for=10.1.2.3;"));
@@ -80,7 +135,7 @@ TEST_F(GatewayTest, TellsTheAddressOfTheClient) {
   EXPECT_THAT(sent, HasSubstr("X-Forwarded-For: fe80::7\r\n"));
 }
 
-TEST_F(GatewayTest, TakesTheHostOfTheTarget) {
+TEST_F(GatewayTest, TakesHostFromTarget) {
   const std::string sent = sent_for("GET http://b.example/x?y HTTP/1.1\r\nHost: a.example\r\n\r\n");
   EXPECT_THAT(sent, StartsWith("GET /x?y HTTP/1.1\r\n"));
   EXPECT_THAT(sent, HasSubstr("\r\nHost: b.example\r\n"));
@@ -89,7 +144,7 @@ TEST_F(GatewayTest, TakesTheHostOfTheTarget) {
               StartsWith("GET /?y HTTP/1.1\r\n"));
 }
 
-TEST_F(GatewayTest, ForwardsWhatHasNoPathOrNoHost) {
+TEST_F(GatewayTest, ForwardsRequestsWithoutPathOrHost) {
   EXPECT_THAT(sent_for("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"), StartsWith("OPTIONS * HTTP/1.1"));
   const std::string old = sent_for("GET / HTTP/1.0\r\n\r\n");
   EXPECT_THAT(old, HasSubstr("\r\nHost: up.example:81\r\n"));
@@ -97,7 +152,7 @@ TEST_F(GatewayTest, ForwardsWhatHasNoPathOrNoHost) {
   EXPECT_THAT(sent_for("BREW /pot HTTP/1.1\r\nHost: a\r\n\r\n"), StartsWith("BREW /pot HTTP/1.1"));
 }
 
-TEST_F(GatewayTest, DoesNotConnectForTheClient) {
+TEST_F(GatewayTest, RejectsConnect) {
   EXPECT_THAT(talk("CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\n"),
               StartsWith("HTTP/1.1 501 "));
   EXPECT_TRUE(opened.empty());
@@ -129,7 +184,7 @@ TEST_F(GatewayTest, ForwardsAChunkedBodyAndItsTrailers) {
   EXPECT_TRUE(client->received.ends_with("\r\n\r\n2\r\nok\r\n0\r\nX-T: 1\r\n\r\n"));
 }
 
-TEST_F(GatewayTest, PassesPiecesOnAsTheyCome) {
+TEST_F(GatewayTest, ForwardsPartsOfBodyAtOnce) {
   const auto client = ask(kGet);
   up().answer("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab");
   turns();
@@ -139,14 +194,14 @@ TEST_F(GatewayTest, PassesPiecesOnAsTheyCome) {
   EXPECT_TRUE(client->received.ends_with("\r\n\r\nabcd"));
 }
 
-TEST_F(GatewayTest, KeepsTheLengthOfAnAnswerToHead) {
+TEST_F(GatewayTest, KeepsContentLengthOfResponseToHead) {
   const std::string got = got_for("HTTP/1.1 200 OK\r\nContent-Length: 1234\r\n\r\n",
                                   "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
   EXPECT_THAT(got, HasSubstr("Content-Length: 1234\r\n"));
   EXPECT_TRUE(got.ends_with("\r\n\r\n"));
 }
 
-TEST_F(GatewayTest, FramesAnAnswerForWhoIsToReadIt) {
+TEST_F(GatewayTest, FramesResponseForTheClient) {
   constexpr std::string_view kUntilEnd = "HTTP/1.0 200 OK\r\n\r\nuntil the end";
   EXPECT_TRUE(got_for(kUntilEnd).ends_with("\r\n\r\nd\r\nuntil the end\r\n0\r\n\r\n"));
   const std::string old =
@@ -156,7 +211,7 @@ TEST_F(GatewayTest, FramesAnAnswerForWhoIsToReadIt) {
   EXPECT_TRUE(old.ends_with("\r\n\r\nabc"));
 }
 
-TEST_F(GatewayTest, UsesAConnectionAgain) {
+TEST_F(GatewayTest, ReusesConnection) {
   const auto client = ask(kGet);
   up().answer(kOkTwo);
   turns();
@@ -169,7 +224,7 @@ TEST_F(GatewayTest, UsesAConnectionAgain) {
   EXPECT_EQ(gateway_.metrics().forwarding, 0u);
 }
 
-TEST_F(GatewayTest, ReadsNoMoreThanTheClientTakes) {
+TEST_F(GatewayTest, ReadsNoMoreThanClientAccepts) {
   const auto client = connect();
   client->stream().pause();
   client->send(kGet);
@@ -184,7 +239,7 @@ TEST_F(GatewayTest, ReadsNoMoreThanTheClientTakes) {
   EXPECT_TRUE(client->received.ends_with(std::string(8'000'000, 'x')));
 }
 
-TEST_F(GatewayTest, ReadsNoMoreThanTheUpstreamTakes) {
+TEST_F(GatewayTest, ReadsNoMoreThanUpstreamAccepts) {
   on_upstream = [](Peer& peer) { peer.stream().pause(); };
   const auto client = ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 8000000\r\n\r\n");
   for (int i = 0; i < 80; ++i) client->send(std::string(100'000, 'x'));
@@ -197,7 +252,7 @@ TEST_F(GatewayTest, ReadsNoMoreThanTheUpstreamTakes) {
   EXPECT_TRUE(up().received.ends_with(std::string(8'000'000, 'x')));
 }
 
-TEST_F(GatewayTest, EndsWithAnAnswerThatComesBeforeTheBody) {
+TEST_F(GatewayTest, EndsAfterResponseBeforeEndOfBody) {
   const auto client = ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9000000\r\n\r\nabc");
   up().answer("HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n");
   turns();
@@ -211,7 +266,7 @@ TEST_F(GatewayTest, EndsWithAnAnswerThatComesBeforeTheBody) {
 constexpr std::string_view kExpecting =
     "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n";
 
-TEST_F(GatewayTest, LetsTheUpstreamDecideWhetherItWantsTheBody) {
+TEST_F(GatewayTest, ForwardsExpect100Continue) {
   const auto client = ask(kExpecting);
   EXPECT_THAT(up().received, HasSubstr("\r\nExpect: 100-continue\r\n"));
   EXPECT_EQ(client->received, "");
@@ -226,7 +281,7 @@ TEST_F(GatewayTest, LetsTheUpstreamDecideWhetherItWantsTheBody) {
   EXPECT_TRUE(client->received.ends_with("\r\n\r\nok"));
 }
 
-TEST_F(GatewayTest, DoesNotAskForABodyThatTheUpstreamRefuses) {
+TEST_F(GatewayTest, DoesNotRequestBodyThatUpstreamRefuses) {
   const auto client = ask(kExpecting);
   up().answer("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
   turns();
@@ -234,23 +289,23 @@ TEST_F(GatewayTest, DoesNotAskForABodyThatTheUpstreamRefuses) {
   EXPECT_EQ(gateway_.metrics().forwarding, 0u);
 }
 
-TEST_F(GatewayTest, AsksForTheBodyOfAnUpstreamThatKnowsNoExpectation) {
+TEST_F(GatewayTest, Sends100ContinueIfUpstreamDoesNot) {
   const auto client = ask(kExpecting);
   pass(1001ms);
   EXPECT_EQ(client->received, "HTTP/1.1 100 Continue\r\n\r\n");
 }
 
-TEST_F(GatewayTest, PassesOtherAnswersBeforeTheAnswerOn) {
+TEST_F(GatewayTest, ForwardsInterimResponses) {
   const auto client = ask(kGet);
   up().answer("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: X-M\r\nX-M: 1\r\n\r\n");
   turns();
   EXPECT_EQ(client->received, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n");
 }
 
-// ---- what goes wrong with an upstream
+// ---- failures of an upstream
 
-TEST_F(GatewayTest, AnswersForAnUpstreamThatCannotBeReached) {
-  unreachable = "up.example";
+TEST_F(GatewayTest, Responds502Or504IfUpstreamIsUnreachable) {
+  unreachable = {"up.example"};
   EXPECT_THAT(talk(kGet), StartsWith("HTTP/1.1 502 "));
   open_error = Error::connect_timeout;
   EXPECT_THAT(talk(kGet), StartsWith("HTTP/1.1 504 "));
@@ -260,8 +315,8 @@ TEST_F(GatewayTest, AnswersForAnUpstreamThatCannotBeReached) {
   EXPECT_EQ(gateway_.metrics().unreached, 3u);
 }
 
-TEST_F(GatewayTest, TriesAnotherWithTheWholeRequest) {
-  unreachable = "up.example";
+TEST_F(GatewayTest, RetriesAnotherUpstreamWithWholeRequest) {
+  unreachable = {"up.example"};
   on_unreached = [&](std::error_code error) -> std::string {
     EXPECT_EQ(error, std::errc::connection_refused);
     return "http://other.example";
@@ -274,8 +329,8 @@ TEST_F(GatewayTest, TriesAnotherWithTheWholeRequest) {
   EXPECT_TRUE(client->received.ends_with("\r\n\r\nok"));
 }
 
-TEST_F(GatewayTest, GivesUpWhenThereIsNoOtherToTry) {
-  unreachable = "up.example";
+TEST_F(GatewayTest, Responds502WhenNoOtherUpstreamIsLeft) {
+  unreachable = {"up.example"};
   int asked = 0;
   on_unreached = [&](std::error_code) -> std::string {
     return ++asked < 3 ? std::string(kUpstream) : std::string();
@@ -284,7 +339,7 @@ TEST_F(GatewayTest, GivesUpWhenThereIsNoOtherToTry) {
   EXPECT_EQ(asked, 3);
 }
 
-TEST_F(GatewayTest, TriesNoOtherOnceARequestWasSent) {
+TEST_F(GatewayTest, DoesNotRetryAfterRequestWasSent) {
   on_unreached = [](std::error_code) -> std::string {
     ADD_FAILURE() << "the request may have been done";
     return {};
@@ -296,7 +351,7 @@ TEST_F(GatewayTest, TriesNoOtherOnceARequestWasSent) {
   EXPECT_EQ(gateway_.metrics().unreached, 0u);
 }
 
-TEST_F(GatewayTest, RefusesAnAnswerThatIsMalformed) {
+TEST_F(GatewayTest, RejectsMalformedResponse) {
   for (const std::string_view answer :
        {"nonsense\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
         "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -305,7 +360,7 @@ TEST_F(GatewayTest, RefusesAnAnswerThatIsMalformed) {
     EXPECT_THAT(got_for(answer), StartsWith("HTTP/1.1 502 ")) << answer;
 }
 
-TEST_F(GatewayTest, ResetsAClientWhoseAnswerBreaksOff) {
+TEST_F(GatewayTest, ResetsClientIfResponseIsTruncated) {
   for (const std::string_view answer :
        {"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
@@ -322,7 +377,7 @@ TEST_F(GatewayTest, ResetsAClientWhoseAnswerBreaksOff) {
   EXPECT_EQ(gateway_.metrics().failed, 3u);
 }
 
-TEST_F(GatewayTest, AnswersForAnUpstreamThatIsLate) {
+TEST_F(GatewayTest, Responds504IfUpstreamTimesOut) {
   const auto client = ask(kGet);
   pass(59s);
   EXPECT_EQ(client->received, "");
@@ -331,7 +386,7 @@ TEST_F(GatewayTest, AnswersForAnUpstreamThatIsLate) {
   EXPECT_TRUE(up().is_closed);
 }
 
-TEST_F(GatewayTest, ResetsAClientWhoseAnswerStops) {
+TEST_F(GatewayTest, ResetsClientIfResponseStalls) {
   const auto client = ask(kGet);
   up().answer("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc");
   turns();
@@ -344,7 +399,7 @@ TEST_F(GatewayTest, ResetsAClientWhoseAnswerStops) {
   EXPECT_EQ(client->error, std::errc::connection_reset);
 }
 
-TEST_F(GatewayTest, AsksAnUpstreamOfHttp2ThatWasSilentOnANewConnection) {
+TEST_F(GatewayTest, OpensNewConnectionAfterSilentHttp2Upstream) {
   GatewayOptions options{.timeout = 10s};
   options.client.http2 = must(http::Http2::create());
   options.client.http2_without_tls = true;
@@ -361,7 +416,7 @@ TEST_F(GatewayTest, AsksAnUpstreamOfHttp2ThatWasSilentOnANewConnection) {
   EXPECT_EQ(opened.size(), 2u);
 }
 
-TEST_F(GatewayTest, DoesNotBlameTheUpstreamForASlowClient) {
+TEST_F(GatewayTest, DoesNotTimeOutUpstreamOfSlowClient) {
   serve_with({.idle_timeout = Nanos{0}, .body_timeout = Nanos{0}, .min_body_rate = 0});
   const auto sender = ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nh");
   pass(200s);
@@ -383,9 +438,9 @@ TEST_F(GatewayTest, DoesNotBlameTheUpstreamForASlowClient) {
   EXPECT_TRUE(reader->received.ends_with(std::string(3'000'000, 'x')));
 }
 
-// ---- what the client does
+// ---- actions of the client
 
-TEST_F(GatewayTest, CancelsWhenTheClientGoes) {
+TEST_F(GatewayTest, CancelsWhenClientDisconnects) {
   auto client = ask(kGet);
   client->stream().abort();
   turns();
@@ -397,7 +452,7 @@ TEST_F(GatewayTest, CancelsWhenTheClientGoes) {
   EXPECT_EQ(gateway_.metrics().forwarding, 0u);
 }
 
-TEST_F(GatewayTest, CancelsWhenTheClientGoesInTheMiddleOfABody) {
+TEST_F(GatewayTest, CancelsWhenClientDisconnectsDuringBody) {
   const auto client = ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello");
   client->stream().end();
   turns();
@@ -405,7 +460,7 @@ TEST_F(GatewayTest, CancelsWhenTheClientGoesInTheMiddleOfABody) {
   EXPECT_EQ(gateway_.metrics().forwarding, 0u);
 }
 
-TEST_F(GatewayTest, AnswersAClientThatHasEndedIfItIsToldTo) {
+TEST_F(GatewayTest, RespondsToHalfClosedClientIfConfigured) {
   make_gateway({.half_closed = http::HalfClosed::is_answered});
   const auto client = ask(kGet);
   client->stream().end();
@@ -415,13 +470,13 @@ TEST_F(GatewayTest, AnswersAClientThatHasEndedIfItIsToldTo) {
   EXPECT_TRUE(client->received.ends_with("ok"));
 }
 
-TEST_F(GatewayTest, DoesNotSendWhatTheServerRefuses) {
+TEST_F(GatewayTest, DoesNotForwardRequestsThatServerRejects) {
   EXPECT_EQ(sent_for("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n"
                      "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
             "nothing");
 }
 
-TEST_F(GatewayTest, CancelsWhenTheServerRefusesTheRestOfABody) {
+TEST_F(GatewayTest, CancelsWhenServerRejectsRestOfBody) {
   const auto client =
       ask("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\nnonsense");
   EXPECT_THAT(client->received, StartsWith("HTTP/1.1 400 "));
@@ -437,7 +492,7 @@ constexpr std::string_view kSwitching =
     "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: WebSocket\r\n"
     "Sec-WebSocket-Accept: a\r\n\r\n";
 
-TEST_F(GatewayTest, BecomesATunnel) {
+TEST_F(GatewayTest, ForwardsUpgradeAsTunnel) {
   const auto client = ask(std::string(kUpgrade) + "early");
   EXPECT_THAT(up().received, HasSubstr("Connection: upgrade\r\nUpgrade: websocket\r\n"));
   EXPECT_THAT(up().received, HasSubstr("Sec-WebSocket-Key: k\r\n"));
@@ -463,7 +518,7 @@ TEST_F(GatewayTest, BecomesATunnel) {
   EXPECT_EQ(gateway_.metrics().tunnels, 0u);
 }
 
-TEST_F(GatewayTest, ClosesATunnelOnWhichNothingMoves) {
+TEST_F(GatewayTest, ClosesIdleTunnel) {
   make_gateway({.tunnel_timeout = 10s});
   const auto client = ask(kUpgrade);
   up().answer(kSwitching);
@@ -473,14 +528,14 @@ TEST_F(GatewayTest, ClosesATunnelOnWhichNothingMoves) {
   EXPECT_TRUE(up().is_closed);
 }
 
-TEST_F(GatewayTest, PassesOnThatAnUpgradeIsRefused) {
+TEST_F(GatewayTest, ForwardsRefusalOfUpgrade) {
   const auto client = ask(kUpgrade);
   up().answer(kOkTwo);
   turns();
   EXPECT_THAT(client->received, StartsWith("HTTP/1.1 200 OK\r\n"));
 }
 
-TEST_F(GatewayTest, UpgradesOnlyToWhatIsAllowed) {
+TEST_F(GatewayTest, ForwardsOnlyAllowedUpgrades) {
   EXPECT_THAT(sent_for("GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade, HTTP2-Settings\r\n"
                        "Upgrade: h2c\r\nHTTP2-Settings: x\r\n\r\n"),
               Not(::testing::AnyOf(HasSubstr("pgrade"), HasSubstr("HTTP2"))));
@@ -493,7 +548,7 @@ TEST_F(GatewayTest, UpgradesOnlyToWhatIsAllowed) {
 
 // ---- its life
 
-TEST_F(GatewayTest, AnswersAndResetsWhenItIsDestroyed) {
+TEST_F(GatewayTest, RespondsOrResetsWhenDestroyed) {
   const auto waiting = ask(kGet);
   const auto begun = ask(kGet);
   const auto tunnel = ask(kUpgrade);
@@ -521,7 +576,7 @@ TEST_F(GatewayTest, OutlivesTheServer) {
   EXPECT_EQ(gateway_.metrics().forwarding, 0u);
 }
 
-TEST_F(GatewayTest, LetsGoOfWhatHasNoServerAnyMore) {
+TEST_F(GatewayTest, DropsRequestWhenServerIsDestroyed) {
   const auto client = ask(kGet);
   server_ = {};
   pass(61s);
@@ -538,7 +593,7 @@ TEST_F(GatewayTest, OutlivesTheLoopAndTheServer) {
   gateway_ = {};
 }
 
-TEST_F(GatewayTest, OutlivesTheLoopOnly) {
+TEST_F(GatewayTest, OutlivesTheLoop) {
   const auto client = ask(kGet);
   const auto begun = ask(kGet);
   up(1).answer("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc");
@@ -547,12 +602,12 @@ TEST_F(GatewayTest, OutlivesTheLoopOnly) {
   gateway_ = {};
 }
 
-TEST_F(GatewayTest, IgnoresAnExchangeThatIsOver) {
+TEST_F(GatewayTest, IgnoresFinishedExchange) {
   gateway_.forward({}, kUpstream);
   EXPECT_EQ(gateway_.metrics().forwarded, 0u);
 }
 
-TEST_F(GatewayTest, RefusesOptionsThatMakeNoSense) {
+TEST_F(GatewayTest, RejectsInvalidOptions) {
   http::CookieJar jar;
   GatewayOptions with_jar;
   with_jar.client.jar = &jar;
@@ -567,8 +622,9 @@ TEST_F(GatewayTest, RefusesOptionsThatMakeNoSense) {
   }
 }
 
-// Until its turn comes, nobody looks whether who wants to send a body is still there.
-TEST_F(GatewayTest, AsksNothingForAClientThatHasGoneBeforeItsTurn) {
+// While a request with a body waits in the queue, the gateway does not notice that its client is
+// gone.
+TEST_F(GatewayTest, SkipsQueuedRequestOfDisconnectedClient) {
   GatewayOptions options;
   options.client.max_per_origin = 1;
   make_gateway(std::move(options));

@@ -1,8 +1,9 @@
-// What the tests of the gateway share: a server whose requests go through a gateway, to upstreams
-// that do what a test says, on a clock that stands still.
+// Shared by the tests of the gateway: a server whose requests go through a gateway to upstreams
+// that a test controls, on a clock that stands still.
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,11 +26,11 @@ class GatewayTest : public HttpServerTest {
     };
   }
 
-  // In place of the gateway before.
+  // Replaces the gateway.
   void make_gateway(http::GatewayOptions options = {}) {
     options.client.open = [this](std::string_view host, std::uint16_t port) -> Result<Stream> {
       opened.push_back(std::string(host) + ":" + std::to_string(port));
-      if (host == unreachable) return std::unexpected(open_error);
+      if (unreachable.contains(std::string(host))) return std::unexpected(open_error);
       auto [mine, theirs] = must(Stream::memory_pair(loop_));
       upstreams.push_back(std::make_unique<Peer>(std::move(theirs)));
       upstreams.back()->on_request = on_upstream;
@@ -38,14 +39,14 @@ class GatewayTest : public HttpServerTest {
     gateway_ = must(http::Gateway::create(loop_, std::move(options)));
   }
   Peer& up(std::size_t index = 0) { return *upstreams.at(index); }
-  // A client that has asked, and the upstream that has heard it.
+  // Sends a request, and runs until its upstream has received it.
   std::unique_ptr<RawClient> ask(std::string_view request) {
     auto client = connect();
     client->send(request);
     turns();
     return client;
   }
-  // What an upstream that answers so is sent for it.
+  // Returns the bytes that the upstream receives for a request.
   std::string sent_for(std::string_view request) {
     const std::size_t index = upstreams.size();
     const auto client = ask(request);
@@ -55,7 +56,7 @@ class GatewayTest : public HttpServerTest {
     turns();
     return heard;
   }
-  // What a client of a GET gets, if an upstream answers that.
+  // Returns the bytes that a client receives for a request, if an upstream answers with `answer`.
   std::string got_for(std::string_view answer, std::string_view request = kGet) {
     const std::size_t index = upstreams.size();
     const auto client = ask(request);
@@ -66,12 +67,12 @@ class GatewayTest : public HttpServerTest {
   }
 
   std::string upstream{kUpstream};
-  http::OnUnreached on_unreached;  // Of the next request.
-  std::string unreachable;         // A host.
+  http::OnUnreached on_unreached;  // For the next request.
+  std::set<std::string> unreachable;  // Hosts.
   std::error_code open_error{ECONNREFUSED, std::system_category()};
   std::vector<std::string> opened;
   std::vector<std::unique_ptr<Peer>> upstreams;
-  std::function<void(Peer&)> on_upstream;  // Of those that come.
+  std::function<void(Peer&)> on_upstream;  // Called for each new upstream connection.
   http::Gateway gateway_;
 };
 

@@ -1,9 +1,10 @@
-// Random programs of clients, a gateway and upstreams: what arrives is cut at random places, both
-// ends are slow, go away, and break off, and connections cannot be made. Every request that an
-// upstream reads is well-formed, and what its client has sent; every answer that a client reads is
-// that to its request, and whole unless the connection says otherwise; nothing is left in the end.
+// Random programs of clients, a gateway and upstreams: bytes are split at random places, both ends
+// are slow, close, or break off, and connections cannot be made. Every request that an upstream
+// reads is well-formed, and the one that its client sent; every response that a client reads
+// belongs to its request, and is whole unless the connection says otherwise; nothing is left in the
+// end.
 //
-// SPATE_SEED=<number> does one alone, SPATE_SEEDS=<number> has that many done.
+// SPATE_SEED=<number> runs one alone, SPATE_SEEDS=<number> sets how many.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +31,7 @@ namespace {
 using http::BodyKind;
 using http::Exchange;
 
-// The body that goes with a number: of a request, and, of another kind, of its answer.
+// Returns the body of the request with this number. answer_to() has that of the response.
 std::string letters(std::size_t number, std::size_t size) {
   std::string text(size, ' ');
   for (std::size_t i = 0; i < size; ++i)
@@ -49,7 +50,7 @@ std::size_t random_size(Random& random) {
   return random.below(random.one_in(6) ? 200'000 : random.one_in(3) ? 5'000 : 40);
 }
 
-// A body as it goes over the wire: sized or in chunks, some with trailers.
+// Returns a body as it is sent: sized or in chunks, some with trailers.
 std::string framed(const std::string& body, Random& random) {
   if (random.one_in(2)) return "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
   std::string text = "Transfer-Encoding: chunked\r\n\r\n";
@@ -61,7 +62,7 @@ std::string framed(const std::string& body, Random& random) {
   return text + (random.one_in(3) ? "0\r\nX-Sum: 1\r\n\r\n" : "0\r\n\r\n");
 }
 
-// One end of a connection, which reads messages.
+// One end of a connection, which parses messages.
 class End : public StreamHandler {
  public:
   End(Random& random, Stream stream) : random_(random), stream_(std::move(stream)) {
@@ -79,7 +80,7 @@ class End : public StreamHandler {
   }
   void toggle() { stream_.is_paused() ? stream_.resume() : stream_.pause(); }
   void resume() { stream_.resume(); }
-  // In the middle of a body that lasts until the end, that would look like all of it.
+  // In a body that lasts until the end, breaking off would look like the end.
   void end() { unsent_.empty() ? stream_.end() : abort(); }
   void abort() {
     stream_.abort();
@@ -120,7 +121,7 @@ class End : public StreamHandler {
   Random& random_;
   http::Framing framing_;
   std::string unsent_;
-  bool ends_behind_ = false;  // What is unsent.
+  bool ends_behind_ = false;  // After the unsent bytes.
 
  private:
   std::size_t read_body(Bytes bytes) {
@@ -215,7 +216,7 @@ class Upstream final : public End {
     if (!ends_behind_) spoil(text);
     unsent_ += text;
   }
-  // It breaks off, or is nonsense.
+  // It breaks off, or is malformed.
   void spoil(std::string& text) {
     if (!random_.one_in(12)) return;
     ends_behind_ = true;
@@ -265,7 +266,7 @@ class Downstream final : public End {
     EXPECT_FALSE(
         frame_response(head, asked.is_head ? http::Method::head : http::Method::get, framing_));
     const std::size_t size = head.size;
-    if (head.status != http::Status::ok) {  // The gateway's, or the server's.
+    if (head.status != http::Status::ok) {  // A response of the gateway, or of the server itself.
       EXPECT_GE(code_of(head.status), 408);
       begin_message({});
       return size;
@@ -278,7 +279,7 @@ class Downstream final : public End {
   void on_message() override { asked_.erase(asked_.begin()); }
 
   std::size_t& last_number_;
-  std::vector<Asked> asked_;  // Not yet answered.
+  std::vector<Asked> asked_;  // Requests without a response.
 };
 
 class World {
@@ -362,7 +363,7 @@ class World {
     if (random_.one_in(100)) make_gateway();
   }
 
-  // Everybody says what he has to say, then goes.
+  // All ends send their remaining bytes, then close.
   void settle() {
     for (int i = 0; i < 400; ++i) {
       for (const auto& client : clients_) talk(*client);
@@ -395,7 +396,7 @@ class World {
 
 class RandomGateway : public ::testing::TestWithParam<int> {};
 
-TEST_P(RandomGateway, BreaksNoPromise) {
+TEST_P(RandomGateway, KeepsInvariants) {
   for (const std::uint64_t seed : seeds(25)) {
     World(seed * 4 + static_cast<std::uint64_t>(GetParam())).run(3000);
     ASSERT_FALSE(HasFailure()) << "SPATE_SEED=" << seed;

@@ -1,19 +1,19 @@
-"""The peer that is written in Go."""
+"""The peers written in Go. The build compiles them where Go is installed."""
 
 import os
-import shutil
-import subprocess
 
-SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "http2_peer.go")
+import missing
 
 
-def program(case, directory):
-    """Built there; the test is skipped where that cannot be."""
-    built = os.path.join(directory, "http2_peer")
-    if not shutil.which("go"):
-        case.skipTest("Go is not installed")
-    done = subprocess.run(["go", "build", "-o", built, SOURCE], stderr=subprocess.PIPE, text=True,
-                          env={**os.environ, "GO111MODULE": "off"}, check=False)
-    if done.returncode != 0:
-        case.skipTest("this Go is too old: " + done.stderr)
-    return built
+def find(name):
+    """Returns the path of a peer, or None."""
+    path = os.path.join(os.environ.get("SPATE_GO_PEERS", "go_peers"), name)
+    return path if os.access(path, os.X_OK) else None
+
+
+def program(case, name):
+    """Returns the path of a peer, or skips the test."""
+    path = find(name)
+    if not path:
+        case.skipTest(missing.not_installed("go"))
+    return path

@@ -1,5 +1,5 @@
-// What the tests of the server share: a server on a clock that stands still, and clients that write
-// what they are told and keep what they are answered.
+// Shared by the tests of the server: a server on a clock that stands still, and clients that send
+// given bytes and keep the bytes that they receive.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -61,7 +61,7 @@ class HttpServerTest : public ::testing::Test {
     serve([this](http::Exchange exchange) { on_request(std::move(exchange)); });
   }
 
-  // In place of the server before.
+  // Replaces the server.
   void serve(http::OnRequest answer, http::ServerOptions options = {}) {
     server_ = must(http::Server::create(loop_, std::move(answer), std::move(options)));
   }
@@ -81,7 +81,7 @@ class HttpServerTest : public ::testing::Test {
     clock_.advance(time);
     turns();
   }
-  // What the server answers to that, on a connection of its own.
+  // Returns the server's response to `text` on a new connection.
   std::string talk(std::string_view text) {
     const auto client = connect();
     client->send(text);

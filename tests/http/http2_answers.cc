@@ -1,4 +1,4 @@
-// A server that speaks HTTP/2: what is asked and answered on its streams.
+// A server that speaks HTTP/2: the requests and responses of its streams.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -31,7 +31,7 @@ int file_of(std::string_view text) {
 
 class Http2Answers : public Http2ServerTest {};
 
-TEST_F(Http2Answers, AreThoseOfAnyOtherVersion) {
+TEST_F(Http2Answers, MatchOtherVersions) {
   const auto answer = ask();
   EXPECT_EQ(answer.status, 200);
   EXPECT_EQ(answer.body, "hello\n");
@@ -42,12 +42,12 @@ TEST_F(Http2Answers, AreThoseOfAnyOtherVersion) {
   EXPECT_EQ(answer.code, 0u);
 }
 
-TEST_F(Http2Answers, StandBesideThoseOfHttp1) {
+TEST_F(Http2Answers, CoexistWithHttp1) {
   EXPECT_THAT(talk(kGet), EndsWith("hello\n"));
   EXPECT_EQ(ask().body, "hello\n");
 }
 
-TEST_F(Http2Answers, AreThereWhateverPiecesThePrefaceComesIn) {
+TEST_F(Http2Answers, AcceptPrefaceInAnyFragmentation) {
   auto [mine, theirs] = must(Stream::memory_pair(loop_));
   server_.add(std::move(theirs));
   RawClient client(std::move(mine));
@@ -60,12 +60,12 @@ TEST_F(Http2Answers, AreThereWhateverPiecesThePrefaceComesIn) {
   EXPECT_FALSE(client.is_ended || client.is_closed);
 }
 
-TEST_F(Http2Answers, AreForThoseWhoHaveThemOnly) {
+TEST_F(Http2Answers, RequireEnabledHttp2) {
   serve_with({});
   EXPECT_THAT(talk("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), ::testing::StartsWith("HTTP/1.1 505"));
 }
 
-TEST_F(Http2Answers, CarryTheFieldsTheyAreGiven) {
+TEST_F(Http2Answers, ContainAddedFields) {
   on_request = [](Exchange exchange) {
     Fields fields;
     for (int i = 0; i < 60; ++i) fields.add("X-" + std::to_string(i), "Value");
@@ -77,7 +77,7 @@ TEST_F(Http2Answers, CarryTheFieldsTheyAreGiven) {
   EXPECT_EQ(answer.fields.at("content-length"), "0");
 }
 
-TEST_F(Http2Answers, HaveNoBodyWhereNoneMayBe) {
+TEST_F(Http2Answers, OmitBodyWhereForbidden) {
   const auto answer = ask({}, "/", "HEAD");
   EXPECT_EQ(answer.fields.at("content-length"), "6");
   EXPECT_TRUE(answer.body.empty() && answer.is_ended);
@@ -85,7 +85,7 @@ TEST_F(Http2Answers, HaveNoBodyWhereNoneMayBe) {
   EXPECT_TRUE(ask().body.empty());
 }
 
-TEST_F(Http2Answers, ComeInAnyOrder) {
+TEST_F(Http2Answers, MayBeSentInAnyOrder) {
   std::vector<Exchange> exchanges;
   on_request = [&](Exchange exchange) { exchanges.push_back(std::move(exchange)); };
   const auto client = connect2();
@@ -104,7 +104,7 @@ TEST_F(Http2Answers, ComeInAnyOrder) {
   EXPECT_EQ(server_.metrics().exchanges, 0u);
 }
 
-TEST_F(Http2Answers, InPiecesHaveTrailers) {
+TEST_F(Http2Answers, InPartsMayHaveTrailers) {
   on_request = [](Exchange exchange) {
     exchange.begin(Status::ok);
     exchange.write("one ");
@@ -119,7 +119,7 @@ TEST_F(Http2Answers, InPiecesHaveTrailers) {
   EXPECT_FALSE(answer.fields.contains("content-length"));
 }
 
-TEST_F(Http2Answers, AreInformedOf) {
+TEST_F(Http2Answers, MayFollowInterimResponses) {
   on_request = [](Exchange exchange) {
     Fields bad;
     bad.add("Connection", "close");
@@ -134,7 +134,7 @@ TEST_F(Http2Answers, AreInformedOf) {
   EXPECT_EQ(answer.body, "hello\n");
 }
 
-TEST_F(Http2Answers, WaitForTheirWindow) {
+TEST_F(Http2Answers, WaitForFlowControlWindow) {
   const std::string text = repeated(1'000'000);
   std::unique_ptr<Kept> kept;
   on_request = [&](Exchange exchange) {
@@ -163,8 +163,8 @@ TEST_F(Http2Answers, WaitForTheirWindow) {
   EXPECT_TRUE(kept->is_closed && !kept->error && client->answers[id].is_ended);
 }
 
-// Nothing else happens on the connection that would send it.
-TEST_F(Http2Answers, ThatGoOnWhereAnotherIsDrainedAreSent) {
+// No other event of the connection would send it.
+TEST_F(Http2Answers, ResponseResumedWhileAnotherDrainsIsSent) {
   std::vector<std::unique_ptr<Kept>> kept;
   on_request = [&](Exchange exchange) {
     kept.push_back(std::make_unique<Kept>(std::move(exchange)));
@@ -182,7 +182,7 @@ TEST_F(Http2Answers, ThatGoOnWhereAnotherIsDrainedAreSent) {
   EXPECT_EQ(client->answers[other].body, "hello");
 }
 
-TEST_F(Http2Answers, OfUrgencyComeFirst) {
+TEST_F(Http2Answers, AreSentByUrgency) {
   std::vector<std::string> asked;
   on_request = [](Exchange exchange) { exchange.respond(repeated(300'000)); };
   const auto client = connect2(Windows::by_hand);
@@ -193,7 +193,7 @@ TEST_F(Http2Answers, OfUrgencyComeFirst) {
   EXPECT_TRUE(client->answers[idle].body.empty());
 }
 
-TEST_F(Http2Answers, AreOfFilesBetweenBytes) {
+TEST_F(Http2Answers, MayContainFilesBetweenBytes) {
   const std::string text = repeated(200'000);
   on_request = [&](Exchange exchange) {
     exchange.begin(Status::ok);
@@ -208,8 +208,8 @@ TEST_F(Http2Answers, AreOfFilesBetweenBytes) {
   EXPECT_EQ(ask().body, "<" + text.substr(10, 150'000) + "|file>");
 }
 
-// A window may be wider than all memory.
-TEST_F(Http2Answers, OfFilesAreReadAsTheyAreTaken) {
+// A window may exceed all memory.
+TEST_F(Http2Answers, FilesAreReadOnDemand) {
   const std::string text = repeated(4'000'000);
   std::unique_ptr<Kept> kept;
   on_request = [&](Exchange exchange) {
@@ -234,7 +234,7 @@ TEST_F(Http2Answers, OfFilesAreReadAsTheyAreTaken) {
   EXPECT_TRUE(client->answers[id].body == text);
 }
 
-TEST_F(Http2Answers, OfAFileThatIsTooShortAreReset) {
+TEST_F(Http2Answers, ResponseFromTruncatedFileIsReset) {
   std::unique_ptr<Kept> kept;
   on_request = [&](Exchange exchange) {
     kept = std::make_unique<Kept>(std::move(exchange));
@@ -247,12 +247,12 @@ TEST_F(Http2Answers, OfAFileThatIsTooShortAreReset) {
   EXPECT_EQ(kept->error, std::error_code(ENODATA, std::system_category()));
 }
 
-TEST_F(Http2Answers, ThatNobodyGivesAre500) {
+TEST_F(Http2Answers, DroppedExchangeSends500) {
   on_request = [](Exchange) {};
   EXPECT_EQ(ask().status, 500);
 }
 
-TEST_F(Http2Answers, ThatAreLetGoInTheMiddleResetTheirStreamOnly) {
+TEST_F(Http2Answers, AbandonedResponseResetsOnlyItsStream) {
   on_request = [](Exchange exchange) {
     if (exchange.request().path() == "/whole") return void(exchange.respond("hello\n"));
     exchange.begin(Status::ok);
@@ -267,7 +267,7 @@ TEST_F(Http2Answers, ThatAreLetGoInTheMiddleResetTheirStreamOnly) {
   EXPECT_EQ(client->answers[whole].body, "hello\n");
 }
 
-TEST_F(Http2Answers, HaveADeadlineOfTheirOwn) {
+TEST_F(Http2Answers, HaveTheirOwnDeadline) {
   std::unique_ptr<Kept> kept;
   on_request = [&](Exchange exchange) {
     if (exchange.request().path() != "/late") return void(exchange.respond("hello\n"));
@@ -287,7 +287,7 @@ TEST_F(Http2Answers, HaveADeadlineOfTheirOwn) {
   EXPECT_EQ(client->answers[other].body, "hello\n");
 }
 
-TEST_F(Http2Answers, AreOfAnyService) {
+TEST_F(Http2Answers, WorkWithAnyService) {
   http::Router router;
   router.get("/greet/:name", [](Exchange exchange) {
     exchange.set_compression(http::Compression::by_type);
@@ -302,11 +302,11 @@ TEST_F(Http2Answers, AreOfAnyService) {
   EXPECT_EQ(ask({}, "/nowhere").status, 404);
 }
 
-// ---- what is asked
+// ---- requests
 
 class Http2Requests : public Http2ServerTest {};
 
-TEST_F(Http2Requests, SayWhatOthersSay) {
+TEST_F(Http2Requests, HaveSameContentAsInHttp1) {
   on_request = [](Exchange exchange) {
     const http::Request& request = exchange.request();
     EXPECT_EQ(request.method(), http::Method::get);
@@ -325,13 +325,13 @@ TEST_F(Http2Requests, SayWhatOthersSay) {
   EXPECT_EQ(ask({{"cookie", "a=1"}, {"x-one", "1"}, {"cookie", "b=2"}}, "/a%20b?c=d").body, "good");
 }
 
-TEST_F(Http2Requests, MayNameTheirHostAgainButNoOther) {
+TEST_F(Http2Requests, MayRepeatHostButNotContradictAuthority) {
   EXPECT_EQ(ask({{"host", "a"}}).status, 200);
   EXPECT_EQ(ask({{"host", "b"}}).status, 400);
   EXPECT_EQ(server_.metrics().refused, 1u);
 }
 
-TEST_F(Http2Requests, MayNameTheirHostInAFieldAlone) {
+TEST_F(Http2Requests, MayHaveHostFieldInsteadOfAuthority) {
   on_request = [](Exchange exchange) { exchange.respond(exchange.request().host()); };
   const auto client = connect2();
   const auto id = client->begin(
@@ -341,7 +341,7 @@ TEST_F(Http2Requests, MayNameTheirHostInAFieldAlone) {
   EXPECT_EQ(client->answers[id].body, "b");
 }
 
-TEST_F(Http2Requests, BehindAProxyAreOfWhomItSpeaksFor) {
+TEST_F(Http2Requests, UseTheClientAddressFromTheProxyProtocol) {
   http::ServerOptions options;
   options.proxy_protocol = http::ProxyProtocol::always;
   serve2(std::move(options));
@@ -372,11 +372,11 @@ TEST_F(Http2Requests, AreRefusedBeyondTheirLimits) {
   const auto unsaid = client->post("/", std::string(11, 'x'));
   turns();
   EXPECT_EQ(client->answers[said].status, 413);
-  EXPECT_EQ(client->answers[unsaid].status, 200);  // Nobody has read it.
+  EXPECT_EQ(client->answers[unsaid].status, 200);  // The body was not read.
   EXPECT_EQ(server_.metrics().refused, 4u);
 }
 
-TEST_F(Http2Requests, HaveBodies) {
+TEST_F(Http2Requests, MayHaveBodies) {
   std::unique_ptr<Kept> kept;
   on_request = [&](Exchange exchange) {
     EXPECT_TRUE(exchange.request().has_body());
@@ -400,7 +400,7 @@ TEST_F(Http2Requests, HaveBodies) {
   EXPECT_EQ(server_.metrics().received, 7u);
 }
 
-TEST_F(Http2Requests, WithABodyThatIsTooLongAreRefused) {
+TEST_F(Http2Requests, WithTooLongBodyAreRefused) {
   http::ServerOptions options;
   options.max_body = 10;
   serve2(std::move(options));
@@ -411,12 +411,14 @@ TEST_F(Http2Requests, WithABodyThatIsTooLongAreRefused) {
   client->write(id, std::string(11, 'x'), false);
   turns();
   EXPECT_EQ(client->answers[id].status, 413);
+  pass(kSecond);
+  pass(kSecond);  // The client may use up its window before.
   EXPECT_TRUE(client->answers[id].is_closed);
   EXPECT_EQ(client->answers[id].code, 0u);
   EXPECT_EQ(kept->error, std::errc::message_size);
 }
 
-TEST_F(Http2Requests, ThatNobodyReadsHoldUpNoOther) {
+TEST_F(Http2Requests, WithUnreadBodyDoNotBlockOthers) {
   std::vector<std::unique_ptr<Kept>> kept;
   on_request = [&](Exchange exchange) {
     const bool is_paused = exchange.request().path() == "/paused";
@@ -455,17 +457,20 @@ TEST_F(Http2Requests, WaitFor100Continue) {
   EXPECT_EQ(ask({{"expect", "miracles"}}).status, 417);
 }
 
-TEST_F(Http2Requests, WhoseAnswerComesEarlyAreAskedToStop) {
+TEST_F(Http2Requests, AreResetWithNoErrorAfterEarlyResponse) {
   const auto client = connect2();
   const auto id = client->open_post("/");
   client->write(id, "one", false);
   turns();
   EXPECT_EQ(client->answers[id].body, "hello\n");
-  EXPECT_TRUE(client->answers[id].is_ended && client->answers[id].is_closed);
+  EXPECT_TRUE(client->answers[id].is_ended);
+  pass(kSecond);
+  pass(kSecond);  // The client may use up its window before.
+  EXPECT_TRUE(client->answers[id].is_closed);
   EXPECT_EQ(client->answers[id].code, 0u);
 }
 
-TEST_F(Http2Requests, ThatAreResetEndTheirExchange) {
+TEST_F(Http2Requests, EndTheirExchangeWhenReset) {
   std::unique_ptr<Kept> kept;
   on_request = [&](Exchange exchange) { kept = std::make_unique<Kept>(std::move(exchange)); };
   const auto client = connect2();
@@ -476,7 +481,7 @@ TEST_F(Http2Requests, ThatAreResetEndTheirExchange) {
   EXPECT_FALSE(kept->exchange.respond("late"));
 }
 
-TEST_F(Http2Requests, AreToldOfTheClientsEnd) {
+TEST_F(Http2Requests, ReceiveEndOfClient) {
   std::vector<std::unique_ptr<Kept>> kept;
   on_request = [&](Exchange exchange) {
     kept.push_back(std::make_unique<Kept>(std::move(exchange)));
@@ -496,7 +501,7 @@ TEST_F(Http2Requests, AreToldOfTheClientsEnd) {
   EXPECT_EQ(server_.metrics().connections, 0u);
 }
 
-TEST_F(Http2Requests, MayEndTheServer) {
+TEST_F(Http2Requests, MayDestroyTheServer) {
   on_request = [&](Exchange) { server_ = {}; };
   const auto client = connect2();
   client->get("/");
@@ -504,7 +509,7 @@ TEST_F(Http2Requests, MayEndTheServer) {
   EXPECT_TRUE(client->is_closed || client->is_ended);
 }
 
-TEST_F(Http2Requests, OfAConnectionAreCounted) {
+TEST_F(Http2Requests, AreCountedPerConnection) {
   http::ServerOptions options;
   options.max_requests = 2;
   serve2(std::move(options));
@@ -522,7 +527,7 @@ TEST_F(Http2Requests, OfAConnectionAreCounted) {
 
 class Http2Drain : public Http2ServerTest {};
 
-TEST_F(Http2Drain, AnnouncesItselfFirst) {
+TEST_F(Http2Drain, SendsGoawayFirst) {
   std::vector<Exchange> exchanges;
   on_request = [&](Exchange exchange) { exchanges.push_back(std::move(exchange)); };
   const auto client = connect2();
@@ -542,7 +547,7 @@ TEST_F(Http2Drain, AnnouncesItselfFirst) {
   EXPECT_TRUE(is_drained);
 }
 
-TEST_F(Http2Drain, EndsIdleConnections) {
+TEST_F(Http2Drain, ClosesIdleConnections) {
   const auto client = connect2();
   bool is_drained = false;
   server_.drain(Nanos{10'000'000'000}, [&] { is_drained = true; });
@@ -550,7 +555,7 @@ TEST_F(Http2Drain, EndsIdleConnections) {
   EXPECT_TRUE(is_drained && client->is_ended);
 }
 
-TEST_F(Http2Drain, WaitsForWhoStillReadsARequestThatIsAnswered) {
+TEST_F(Http2Drain, WaitsForUnreadBodyAfterResponse) {
   std::unique_ptr<Kept> kept;
   on_request = [&](Exchange exchange) {
     kept = std::make_unique<Kept>(std::move(exchange));
@@ -572,7 +577,7 @@ TEST_F(Http2Drain, WaitsForWhoStillReadsARequestThatIsAnswered) {
   EXPECT_TRUE(is_drained);
 }
 
-TEST_F(Http2Drain, ResetsWhatIsLate) {
+TEST_F(Http2Drain, ResetsStreamsAtTheDeadline) {
   std::unique_ptr<Kept> kept;
   on_request = [&](Exchange exchange) { kept = std::make_unique<Kept>(std::move(exchange)); };
   const auto client = connect2();
@@ -585,7 +590,7 @@ TEST_F(Http2Drain, ResetsWhatIsLate) {
   EXPECT_EQ(server_.metrics().connections, 0u);
 }
 
-TEST(Http2Options, AreChecked) {
+TEST(Http2Options, AreValidated) {
   EXPECT_EQ(http::Http2::create({.max_streams = 0}).error(), std::errc::invalid_argument);
   EXPECT_EQ(http::Http2::create({.max_streams = 10'001}).error(), std::errc::invalid_argument);
   EXPECT_EQ(http::Http2::create({.stream_window = 1023}).error(), std::errc::invalid_argument);

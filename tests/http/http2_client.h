@@ -1,4 +1,4 @@
-// A client of HTTP/2 for tests, by nghttp2: asks on as many streams as it likes, in its own time.
+// A client of HTTP/2 for tests, by nghttp2: sends requests on any number of streams, step by step.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,13 +30,13 @@ class Http2Client final : public StreamHandler {
     bool is_closed = false;  // The stream.
     std::uint32_t code = 0;  // Why it was closed.
 
-    // What of the request's body waits.
+    // The unsent part of the request's body.
     std::string unsent;
     bool is_finished = true;
     Fields behind;
   };
 
-  // Windows are credited as bytes come, unless by_hand.
+  // Window updates are sent as bytes arrive, unless by_hand.
   enum class Windows : bool { as_they_come, by_hand };
 
   explicit Http2Client(Stream stream, Windows windows = Windows::as_they_come,
@@ -63,7 +63,7 @@ class Http2Client final : public StreamHandler {
   Http2Client& operator=(const Http2Client&) = delete;
   ~Http2Client() { nghttp2_session_del(session_); }
 
-  // Returns the stream. Without a body; negative if the server takes none any more.
+  // Returns the stream. Without a body; negative if the server accepts no more.
   std::int32_t get(std::string path, Fields more = {}, std::string method = "GET") {
     return begin(request(std::move(method), std::move(path), std::move(more)), false);
   }
@@ -131,6 +131,7 @@ class Http2Client final : public StreamHandler {
 
   std::map<std::int32_t, Answer> answers;
   std::vector<std::pair<std::int32_t, std::uint32_t>> goaways;  // The last stream, and why.
+  int pings = 0;
   bool is_ended = false;
   bool is_closed = false;
 
@@ -169,6 +170,8 @@ class Http2Client final : public StreamHandler {
   static int on_frame(nghttp2_session*, const nghttp2_frame* frame, void* context) {
     if (frame->hd.type == NGHTTP2_GOAWAY)
       self(context).goaways.emplace_back(frame->goaway.last_stream_id, frame->goaway.error_code);
+    const bool is_ack = (frame->hd.flags & NGHTTP2_FLAG_ACK) != 0;
+    if (frame->hd.type == NGHTTP2_PING && !is_ack) ++self(context).pings;
     const bool is_message = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
     if (!is_message) return 0;
     Answer& answer = self(context).answers[frame->hd.stream_id];

@@ -1,8 +1,9 @@
-// The client that http2_client_peers.py has ask servers of others.   http2_client_peer URL [CA]
+// A client for http2_client_peers.py, which runs it against other servers.   http2_client_peer URL
+// [CA]
 //
-// Over HTTP/2: without TLS by prior knowledge, with it by ALPN and with CA for its root. Asks 40
-// times for URL/long, all at once, and sends 3 MB to URL/echo; says of each answer its version, its
-// status, how long it was, and what the first field behind it says.
+// Over HTTP/2: without TLS by prior knowledge, with it by ALPN and with CA for its root. Requests
+// URL/long 40 times at once, and sends 3 MB to URL/echo. Prints of each response its version,
+// status, length, and first trailer.
 #include <cstdint>
 #include <fstream>
 #include <iostream>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the client makes of HTTP/2 as other servers speak it.   http2_client_peers.py CLIENT
+"""Tests the client's HTTP/2 with other servers.   http2_client_peers.py CLIENT
 
 CLIENT is http2_client_peer. Servers that are not installed are left out; without any, the test is
 skipped.
@@ -14,10 +14,14 @@ import tempfile
 import time
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "examples"))
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, folder)
+                for folder in ("examples", "support")]
 import driver
 import go
+import missing
+from ports import free_port
 
+PROGRAMS = ("nghttpd", "nginx", "node")
 CALLS, LONG, SENT = 40, 300_000, 3_000_000
 
 NODE = """
@@ -46,12 +50,6 @@ http {
 """
 
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
 class Servers(unittest.TestCase):
     program = None
 
@@ -68,7 +66,7 @@ class Servers(unittest.TestCase):
 
     def needs(self, program):
         if not shutil.which(program):
-            self.skipTest(f"{program} is not installed")
+            self.skipTest(missing.not_installed(program))
 
     def start(self, *command, port=None):
         # pylint: disable-next=consider-using-with
@@ -145,7 +143,7 @@ class Servers(unittest.TestCase):
         self.assert_answers(self.ask(f"http://127.0.0.1:{port}"), "2 200 6")
 
     def test_go(self):
-        program = go.program(self, self.root)
+        program = go.program(self, "http2")
         port = self.start(program, "serve").stdout.readline().strip()
         self.assert_answers(self.ask(f"http://127.0.0.1:{port}"), f"2 200 {SENT} sum")
 
@@ -156,6 +154,7 @@ class Servers(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if not any(map(shutil.which, ("nghttpd", "nginx", "node", "go"))):
-        sys.exit(77)
+    if not any(map(shutil.which, PROGRAMS)) and not go.find("http2"):
+        print(missing.none_installed(*PROGRAMS, "go"))
+        sys.exit(missing.SKIPPED)
     sys.exit(driver.main(sys.argv, Servers))

@@ -1,4 +1,4 @@
-// Clients of HTTP/2 that are slow, broken or hostile: what they cost is bounded, and counted.
+// Clients of HTTP/2 that are slow, broken or hostile: their cost is bounded, and counted.
 #include "http/http2_frames.h"
 #include "http/http2_harness.h"
 #include "spate/net/tls.h"
@@ -11,10 +11,10 @@ namespace {
 using http::Exchange;
 using http::Status;
 
-// GET / of http://a, from the static table but for the authority.
+// GET / of http://a, from the static table except for the authority.
 constexpr std::string_view kHeadOfGet = "\x82\x86\x84\x41\x01\x61";
 
-// POST, likewise, with Content-Length: 1.
+// A POST in the same way, with Content-Length: 1.
 constexpr std::string_view kHeadOfPost = "\x83\x86\x84\x41\x01\x61\x0f\x0d\x01\x31";
 
 std::string get(std::uint32_t stream) {
@@ -29,7 +29,7 @@ class Http2Floods : public Http2ServerTest {
     turns();
   }
 
-  // As often as it is put up with, and no more than `most`; how often that was.
+  // Repeats until the server ends the connection, `most` times at most. Returns the number.
   int flood(int most, std::function<std::string(int)> make) {
     for (int i = 0; i < most; ++i) {
       if (client_->is_closed || client_->is_ended) return i;
@@ -44,7 +44,7 @@ class Http2Floods : public Http2ServerTest {
   std::unique_ptr<RawClient> client_;
 };
 
-TEST_F(Http2Floods, OfResetsAreCutOff) {
+TEST_F(Http2Floods, ResetFloodClosesConnection) {
   const int borne = flood(2000, [](int i) {
     const std::uint32_t id = static_cast<std::uint32_t>(2 * i + 1);
     return get(id) + frame(kReset, 0, id, number(8));
@@ -56,7 +56,7 @@ TEST_F(Http2Floods, OfResetsAreCutOff) {
   EXPECT_GE(server_.metrics().refused, 1u);
 }
 
-TEST_F(Http2Floods, OfResetsInOnePieceStartNoMoreThanTheirBudget) {
+TEST_F(Http2Floods, ResetsInOneSegmentStartNoMoreThanTheBudget) {
   std::string all;
   for (std::uint32_t id = 1; id < 20'000; id += 2) all += get(id) + frame(kReset, 0, id, number(8));
   client_->send(all);
@@ -65,8 +65,8 @@ TEST_F(Http2Floods, OfResetsInOnePieceStartNoMoreThanTheirBudget) {
   EXPECT_LE(server_.metrics().requests, 510u);
 }
 
-// A client may make us reset its streams, and seem to have reset none.
-TEST_F(Http2Floods, OfResetsThatWeAreMadeToSendAreCutOff) {
+// A client may make us reset its streams, so that it seems to have reset none.
+TEST_F(Http2Floods, ProvokedResetFloodClosesConnection) {
   std::vector<Exchange> exchanges;
   on_request = [&](Exchange exchange) { exchanges.push_back(std::move(exchange)); };
   const auto overflow = [](std::uint32_t id) {
@@ -88,7 +88,7 @@ TEST_F(Http2Floods, OfResetsThatWeAreMadeToSendAreCutOff) {
   EXPECT_EQ(server_.metrics().exchanges, 0u);
 }
 
-TEST_F(Http2Floods, OfFramesThatBringNothingAreCutOff) {
+TEST_F(Http2Floods, UselessFrameFloodClosesConnection) {
   const std::string useless[] = {frame(kPing, 0, 0, "01234567"),
                                  frame(kSettings, 0, 0),
                                  frame(kPriority, 0, 1, std::string_view("\0\0\0\0\20", 5)),
@@ -102,7 +102,7 @@ TEST_F(Http2Floods, OfFramesThatBringNothingAreCutOff) {
     client_ = connect();
     client_->send(std::string(kPreface) + frame(kSettings, 0, 0) +
                   frame(kHeaders, kEndHeaders, 1, kHeadOfGet));
-    if (each[3] == 77) continue;  // Of those nobody is told.
+    if (each[3] == 77) continue;  // nghttp2 does not report unknown types.
     const int borne = flood(3000, [&](int) { return each; });
     EXPECT_GE(borne, 950);
     EXPECT_LE(borne, 1050);
@@ -111,7 +111,7 @@ TEST_F(Http2Floods, OfFramesThatBringNothingAreCutOff) {
   }
 }
 
-TEST_F(Http2Floods, SlowlyAreNone) {
+TEST_F(Http2Floods, TrafficBelowTheLimitsIsAccepted) {
   for (int i = 0; i < 100; ++i) {
     for (int ping = 0; ping < 90; ++ping) client_->send(frame(kPing, 0, 0, "01234567"));
     turns(3);
@@ -123,7 +123,7 @@ TEST_F(Http2Floods, SlowlyAreNone) {
   EXPECT_EQ(server_.metrics().requests, 1u);
 }
 
-TEST_F(Http2Floods, OfPingsToWhichNobodyListensAreCutOff) {
+TEST_F(Http2Floods, PingFloodFromNonReadingClientClosesConnection) {
   client_->stream().pause();
   std::string pings;
   for (int i = 0; i < 5000; ++i) pings += frame(kPing, 0, 0, "01234567");
@@ -134,7 +134,7 @@ TEST_F(Http2Floods, OfPingsToWhichNobodyListensAreCutOff) {
   EXPECT_TRUE(is_cut_off());
 }
 
-TEST_F(Http2Floods, OfContinuationsAreCutOff) {
+TEST_F(Http2Floods, ContinuationFloodClosesConnection) {
   client_->send(frame(kHeaders, kEndStream, 1, kHeadOfGet));
   const int borne = flood(1000, [](int) { return frame(kContinuation, 0, 1); });
   EXPECT_LE(borne, 20);
@@ -142,7 +142,7 @@ TEST_F(Http2Floods, OfContinuationsAreCutOff) {
   EXPECT_GE(server_.metrics().refused, 1u);
 }
 
-TEST_F(Http2Floods, OfStreamsAreRefusedBeyondTheirNumber) {
+TEST_F(Http2Floods, StreamsBeyondTheLimitAreRefused) {
   std::vector<Exchange> exchanges;
   on_request = [&](Exchange exchange) { exchanges.push_back(std::move(exchange)); };
   for (std::uint32_t i = 0; i < 150; ++i) client_->send(get(2 * i + 1));
@@ -152,7 +152,7 @@ TEST_F(Http2Floods, OfStreamsAreRefusedBeyondTheirNumber) {
   EXPECT_EQ(heard().last_reset, NGHTTP2_REFUSED_STREAM);
 }
 
-TEST_F(Http2Floods, WhatIsNoHttp2IsCutOff) {
+TEST_F(Http2Floods, InvalidFramesCloseTheConnection) {
   const std::string broken[] = {frame(kSettings, 0, 1),
                                 frame(kPing, 0, 0, "short"),
                                 frame(kHeaders, kEndHeaders, 2, kHeadOfGet),
@@ -176,7 +176,7 @@ TEST_F(Http2Floods, WhatIsNoHttp2IsCutOff) {
   EXPECT_EQ(server_.metrics().connections, 0u);
 }
 
-TEST_F(Http2Floods, AHeadForAStreamThatTheClientHasClosedIsAnError) {
+TEST_F(Http2Floods, HeadersForStreamClosedByClientAreAnError) {
   std::vector<Exchange> exchanges;
   on_request = [&](Exchange exchange) {
     if (exchange.request().method() == http::Method::post)
@@ -186,7 +186,7 @@ TEST_F(Http2Floods, AHeadForAStreamThatTheClientHasClosedIsAnError) {
   };
   const std::string closing[] = {
       get(1),  // By its end,
-      get(5),  // by another's beginning,
+      get(5),  // by the beginning of another,
       frame(kHeaders, kEndHeaders, 1, kHeadOfPost) + frame(kReset, 0, 1, number(8)),
   };
   for (const std::string& each : closing) {
@@ -201,8 +201,8 @@ TEST_F(Http2Floods, AHeadForAStreamThatTheClientHasClosedIsAnError) {
   }
 }
 
-// The client cannot know yet.
-TEST_F(Http2Floods, FramesOfAStreamThatTheServerHasClosedAreOverlooked) {
+// Frames of the client may cross the server's reset.
+TEST_F(Http2Floods, FramesForStreamClosedByServerAreIgnored) {
   std::vector<Exchange> exchanges;
   on_request = [&](Exchange exchange) {
     exchanges.push_back(std::move(exchange));
@@ -211,12 +211,14 @@ TEST_F(Http2Floods, FramesOfAStreamThatTheServerHasClosedAreOverlooked) {
   client_->send(frame(kHeaders, kEndHeaders, 1, kHeadOfGet));
   client_->send(frame(kHeaders, kEndHeaders, 3, kHeadOfGet));
   turns();
+  pass(kSecond);
+  pass(kSecond);  // The client may use up its window before.
   EXPECT_EQ(heard().count[kReset], 2);
   client_->send(frame(kData, 0, 1, "x") + frame(kData, kEndStream, 3, "x"));
   client_->send(frame(kHeaders, kEndStream | kEndHeaders, 1, kHeadOfGet));
   turns();
   EXPECT_FALSE(is_cut_off());
-  // One that is refused, with its body and another stream in the same piece.
+  // Refuses one whose body is in the same piece as another stream.
   for (std::uint32_t i = 0; i < 100; ++i) {
     on_request = [&](Exchange exchange) { exchanges.push_back(std::move(exchange)); };
     client_->send(frame(kHeaders, kEndHeaders, 5 + 2 * i, kHeadOfGet));
@@ -252,8 +254,8 @@ TEST_F(Http2Floods, MalformedRequestsResetTheirStream) {
 
 // ---- time
 
-// More than the connection's window, of which the stream's own is as large.
-TEST_F(Http2Floods, OfWhatNobodyReadsHoldUpNoOther) {
+// More than the connection's window; the stream's own is as large.
+TEST_F(Http2Floods, UnreadBodiesDoNotBlockOthers) {
   constexpr std::size_t kMiB = 1024 * 1024;
   serve2({}, {.stream_window = 16 * kMiB});
   std::unique_ptr<Kept> kept;
@@ -283,7 +285,7 @@ TEST_F(Http2Floods, OfWhatNobodyReadsHoldUpNoOther) {
 
 class Http2Deadlines : public Http2Floods {};
 
-TEST_F(Http2Deadlines, EndAHeadThatDoesNotEnd) {
+TEST_F(Http2Deadlines, CloseConnectionOnIncompleteHeaderBlock) {
   client_->send(frame(kHeaders, kEndStream, 1, kHeadOfGet));
   turns();
   pass(Nanos{9'000'000'000});
@@ -292,7 +294,7 @@ TEST_F(Http2Deadlines, EndAHeadThatDoesNotEnd) {
   EXPECT_TRUE(is_cut_off());
 }
 
-TEST_F(Http2Deadlines, EndAnIdleConnection) {
+TEST_F(Http2Deadlines, CloseIdleConnection) {
   client_->send(get(1));
   turns();
   pass(Nanos{2'000'000'000});
@@ -302,7 +304,7 @@ TEST_F(Http2Deadlines, EndAnIdleConnection) {
   EXPECT_TRUE(is_cut_off());
 }
 
-TEST_F(Http2Deadlines, AnswerABodyThatComesTooSlowly) {
+TEST_F(Http2Deadlines, Respond408ToSlowBody) {
   std::unique_ptr<Kept> kept;
   on_request = [&](Exchange exchange) { kept = std::make_unique<Kept>(std::move(exchange)); };
   const auto client = connect2();
@@ -314,7 +316,7 @@ TEST_F(Http2Deadlines, AnswerABodyThatComesTooSlowly) {
   EXPECT_FALSE(client->is_closed);
 }
 
-TEST_F(Http2Deadlines, ResetAStreamWhoseWindowStaysClosed) {
+TEST_F(Http2Deadlines, ResetStreamWithExhaustedWindow) {
   std::unique_ptr<Kept> kept;
   on_request = [&](Exchange exchange) {
     kept = std::make_unique<Kept>(std::move(exchange));
@@ -333,7 +335,7 @@ TEST_F(Http2Deadlines, ResetAStreamWhoseWindowStaysClosed) {
 
 // ---- over TLS
 
-TEST(Http2OverTls, IsAgreedOnByAlpn) {
+TEST(Http2OverTls, IsNegotiatedByAlpn) {
   const auto loop = must(Loop::create());
   http::ServerOptions options;
   options.http2 = must(http::Http2::create());

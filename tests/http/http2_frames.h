@@ -1,4 +1,4 @@
-// Frames of HTTP/2 as bytes, for peers that say what no library would.
+// Frames of HTTP/2 as bytes, for peers that send invalid ones.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ inline std::string frame(Type type, char flags, std::uint32_t stream,
          number(stream) + std::string(payload);
 }
 
-// The frames that were received: their types, and the codes of RST_STREAM and GOAWAY.
+// The received frames: their types, and the codes of RST_STREAM and GOAWAY.
 struct Heard {
   explicit Heard(std::string_view bytes) {
     if (bytes.starts_with(kPreface)) bytes.remove_prefix(kPreface.size());
@@ -53,7 +53,7 @@ struct Heard {
     }
   }
   std::map<char, int> count;
-  std::vector<std::uint32_t> streams;  // Of those that began, or had trailers.
+  std::vector<std::uint32_t> streams;  // The stream of each HEADERS frame.
   std::size_t body = 0;                // Bytes of DATA.
   int last_reset = -1;
   int last_goaway = -1;

@@ -1,4 +1,4 @@
-// What the tests of a server's HTTP/2 share.
+// Shared by the tests of a server's HTTP/2.
 #pragma once
 
 #include <memory>
@@ -31,7 +31,7 @@ class Http2ServerTest : public HttpServerTest {
     turns();
     return client;
   }
-  // What is answered to a request of those fields, on a connection of its own.
+  // Returns the response to a request with these fields, on a new connection.
   Http2Client::Answer ask(Http2Client::Fields more = {}, std::string path = "/",
                           std::string method = "GET") {
     const auto client = connect2();
@@ -41,7 +41,7 @@ class Http2ServerTest : public HttpServerTest {
   }
 };
 
-// Keeps its exchange, and notes what it is told.
+// Keeps its exchange, and records its callbacks.
 class Kept final : public http::ExchangeHandler {
  public:
   explicit Kept(http::Exchange given) : exchange(std::move(given)) { exchange.start(*this); }

@@ -1,5 +1,5 @@
-// Heads and trailers of requests that HTTP/2 does not allow, or that others could read otherwise:
-// either the session refuses them, by a reset, or we do, by an answer.
+// Header sections and trailers that HTTP/2 does not allow, or that others could interpret
+// differently: either the session rejects them with a reset, or we do with a response.
 #include <string>
 #include <vector>
 
@@ -16,7 +16,7 @@ class Http2Heads : public Http2ServerTest {
  protected:
   using Fields = Http2Client::Fields;
 
-  // The status of the answer; 0 if the stream was reset as malformed.
+  // Returns the status of the response; 0 if the stream was reset as malformed.
   int status_of(const Fields& head, std::string_view body = {}) {
     const auto client = connect2();
     const auto id = client->begin(head, !body.empty());
@@ -45,7 +45,7 @@ class Http2Heads : public Http2ServerTest {
   }
 };
 
-TEST_F(Http2Heads, HaveOneReading) {
+TEST_F(Http2Heads, AreParsedUnambiguously) {
   const struct {
     Fields head;
     int status;
@@ -65,7 +65,7 @@ TEST_F(Http2Heads, HaveOneReading) {
       {head("GET", "http", "a", "*"), 0},
       {head("OPTIONS", "http", "a", "*"), 200},
       {head("GET", "http", "a", "http://b/"), 0},
-      // Of other schemes a path may be anything.
+      // Other schemes allow any path.
       {head("GET", "x", "a", "http://b/"), 400},
       {head("GET", "x", "a", "http://a/"), 400},
       {head("GET", "x", "a", "a:80"), 400},
@@ -73,7 +73,7 @@ TEST_F(Http2Heads, HaveOneReading) {
       {head("GET", "x", "a", "b"), 400},
       {head("GET", "x", "a", ""), 0},
       {head("GET", "x", "a", "/"), 200},
-      // Whom it is for.
+      // The authority.
       {{{":method", "GET"}, {":scheme", "http"}, {":path", "/"}}, 0},
       {{{":method", "GET"}, {":scheme", "http"}, {":path", "/"}, {"host", ""}}, 0},
       {{{":method", "GET"}, {":scheme", "http"}, {":path", "/"}, {"host", "a"}}, 200},
@@ -116,7 +116,7 @@ TEST_F(Http2Heads, HaveOneReading) {
   }
 }
 
-TEST_F(Http2Heads, OfConnectHaveOneReading) {
+TEST_F(Http2Heads, ConnectIsParsedUnambiguously) {
   on_request = [](Exchange exchange) { exchange.respond(Status::forbidden); };
   const Fields connect = {{":method", "CONNECT"}, {":authority", "a:80"}};
   const auto with = [&](const Fields& more) {
@@ -161,8 +161,8 @@ TEST_F(Http2Heads, OfConnectHaveOneReading) {
   }
 }
 
-// A client may wait to be asked before it says that nothing comes.
-TEST_F(Http2Heads, OfAnEmptyBodyAreContinued) {
+// A client may wait for 100 before it ends the empty body.
+TEST_F(Http2Heads, WithEmptyBodyReceive100Continue) {
   on_request = [](Exchange exchange) {
     read_body(std::move(exchange), 10, [](Exchange whole, Bytes) { whole.respond("whole"); });
   };
@@ -177,11 +177,11 @@ TEST_F(Http2Heads, OfAnEmptyBodyAreContinued) {
   EXPECT_EQ(client->answers[id].body, "whole");
 }
 
-// ---- what is behind a body
+// ---- trailers
 
 class Http2RequestTrailers : public Http2ServerTest {
  protected:
-  // Sends those behind a body of two bytes, whose handler reads it.
+  // Sends trailers after a body of two bytes, whose handler reads it.
   Http2Client::Answer ask_with(Http2Client::Fields trailers, Http2Client::Fields head = {}) {
     on_request = [this](Exchange exchange) { kept_ = std::make_unique<Kept>(std::move(exchange)); };
     const auto client = connect2();
@@ -197,7 +197,7 @@ class Http2RequestTrailers : public Http2ServerTest {
   std::unique_ptr<Kept> kept_;
 };
 
-TEST_F(Http2RequestTrailers, HaveNothingThatBelongsInTheHead) {
+TEST_F(Http2RequestTrailers, DropFieldsForbiddenInTrailers) {
   EXPECT_EQ(ask_with({{"x", "y"}}).body, "x=y");
   EXPECT_EQ(ask_with({{"content-length", "2"}, {"x", "y"}}).body, "x=y");
   EXPECT_EQ(ask_with({{"authorization", "z"}, {"cookie", "z"}, {"x", "y"}}).body, "x=y");
@@ -207,7 +207,7 @@ TEST_F(Http2RequestTrailers, HaveNothingThatBelongsInTheHead) {
   EXPECT_EQ(ask_with({{"connection", "x"}}).code, std::uint32_t{NGHTTP2_PROTOCOL_ERROR});
 }
 
-TEST_F(Http2RequestTrailers, AreNoLongerThanAHead) {
+TEST_F(Http2RequestTrailers, AreLimitedLikeAHeaderSection) {
   http::ServerOptions options;
   options.max_head = 1000;
   options.max_fields = 3;
@@ -220,7 +220,7 @@ TEST_F(Http2RequestTrailers, AreNoLongerThanAHead) {
   EXPECT_EQ(server_.metrics().refused, 3u);
 }
 
-TEST_F(Http2RequestTrailers, ThatAreTooLongResetAnAnswerThatHasBegun) {
+TEST_F(Http2RequestTrailers, ExceedingLimitsResetStartedResponse) {
   on_request = [this](Exchange exchange) {
     kept_ = std::make_unique<Kept>(std::move(exchange));
     kept_->exchange.begin(Status::ok);
@@ -235,7 +235,7 @@ TEST_F(Http2RequestTrailers, ThatAreTooLongResetAnAnswerThatHasBegun) {
   EXPECT_TRUE(client->answers[id].is_closed && !client->answers[id].is_ended);
 }
 
-TEST_F(Http2RequestTrailers, BeforeTheEndAreNone) {
+TEST_F(Http2RequestTrailers, BeforeEndOfStreamAreRejected) {
   on_request = [this](Exchange exchange) { kept_ = std::make_unique<Kept>(std::move(exchange)); };
   const auto client = connect();
   client->send(std::string(kPreface) + frame(kSettings, 0, 0) +

@@ -1,20 +1,27 @@
-// The other end of HTTP/2, by Go's net/http.
+// An HTTP/2 peer with Go's packages net/http and golang.org/x/net/http2.
 //
-//	http2_peer serve       prints its port; GET /long is 300,000 bytes, a POST is echoed with Checksum
-//	                       behind it
-//	http2_peer ask URL     40 times URL/trailers and once 3 MB to URL, at once: of each the version, the
-//	                       status, how long the answer was, and what Checksum behind it says
+//	http2_peer serve       prints its port; GET /long is 300,000 bytes, a POST is echoed, with a
+//	                       trailer Checksum
+//	http2_peer ask URL     sends 40 requests to URL/trailers and 3 MB to URL, concurrently; prints the
+//	                       version, status, size and trailer Checksum of each response
+//
+// It compiles with Go 1.19, where HTTP/2 without TLS needs x/net.
 package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/h2c"
 )
 
 const calls, long, sent = 40, 300_000, 3_000_000
@@ -38,10 +45,8 @@ func serve() {
 		w.Header().Set("Checksum", "sum")
 	})
 	fmt.Println(listener.Addr().(*net.TCPAddr).Port)
-	var protocols http.Protocols
-	protocols.SetUnencryptedHTTP2(true)
-	settings := http.HTTP2Config{MaxConcurrentStreams: 16}
-	check((&http.Server{Protocols: &protocols, HTTP2: &settings}).Serve(listener))
+	settings := http2.Server{MaxConcurrentStreams: 16}
+	check(http.Serve(listener, h2c.NewHandler(http.DefaultServeMux, &settings)))
 }
 
 func show(answer *http.Response, err error) {
@@ -51,19 +56,30 @@ func show(answer *http.Response, err error) {
 	fmt.Println(answer.ProtoMajor, answer.StatusCode, size, answer.Trailer.Get("Checksum"))
 }
 
-func ask(url string) {
-	var protocols http.Protocols
-	protocols.SetHTTP2(true)
-	protocols.SetUnencryptedHTTP2(true)
-	client := http.Client{Transport: &http.Transport{
-		Protocols: &protocols, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	var all sync.WaitGroup
-	for range calls {
-		all.Go(func() { show(client.Get(url + "/trailers")) })
+func transport(url string) http.RoundTripper {
+	if strings.HasPrefix(url, "https:") {
+		return &http2.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	}
-	all.Go(func() {
+	dial := func(ctx context.Context, network, address string, _ *tls.Config) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
+	return &http2.Transport{AllowHTTP: true, DialTLSContext: dial}
+}
+
+func ask(url string) {
+	client := http.Client{Transport: transport(url)}
+	var all sync.WaitGroup
+	all.Add(calls + 1)
+	for i := 0; i < calls; i++ {
+		go func() {
+			defer all.Done()
+			show(client.Get(url + "/trailers"))
+		}()
+	}
+	go func() {
+		defer all.Done()
 		show(client.Post(url+"/", "text/plain", bytes.NewReader(make([]byte, sent))))
-	})
+	}()
 	all.Wait()
 }
 

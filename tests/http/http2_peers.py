@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What other programs make of HTTP/2 as the server speaks it.   http2_peers.py SERVER
+"""Tests the server's HTTP/2 with other clients.   http2_peers.py SERVER
 
 SERVER is http2_peers_server. Programs that are not installed are left out; without any, the test is
 skipped.
@@ -13,13 +13,16 @@ import tempfile
 import time
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "examples"))
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, folder)
+                for folder in ("examples", "support")]
 import driver
 import go
+import missing
 
+PROGRAMS = ("curl", "nghttp", "h2load", "node")
 LONG = 10 * 1024 * 1024
 
-# Two requests at once, one of them with a body, and what they are answered.
+# Makes two requests at once, one with a body, and prints their responses.
 NODE = """
 const client = require('http2').connect(process.argv[1], {rejectUnauthorized: false});
 const size = 3000000;
@@ -70,7 +73,7 @@ class Peers(unittest.TestCase):
 
     def needs(self, program):
         if not shutil.which(program):
-            self.skipTest(f"{program} is not installed")
+            self.skipTest(missing.not_installed(program))
 
     def test_curl_gets_and_posts(self):
         self.needs("curl")
@@ -113,13 +116,12 @@ class Peers(unittest.TestCase):
                              ["/ 200", "/trailers 200", "3000000", "checksum 6", "hello"])
 
     def test_go_is_answered(self):
-        with tempfile.TemporaryDirectory() as directory:
-            program = go.program(self, directory)
-            for url in self.urls:
-                done = driver.run(program, "ask", url)
-                self.assertEqual(done.returncode, 0, done.stderr)
-                self.assertEqual(sorted(done.stdout.splitlines()),
-                                 sorted(["2 200 6 6"] * 40 + ["2 200 8 "]))
+        program = go.program(self, "http2")
+        for url in self.urls:
+            done = driver.run(program, "ask", url)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(sorted(done.stdout.splitlines()),
+                             sorted(["2 200 6 6"] * 40 + ["2 200 8 "]))
 
     def test_node_has_a_websocket(self):
         self.needs("node")
@@ -138,6 +140,7 @@ class Peers(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if not any(map(shutil.which, ("curl", "nghttp", "h2load", "node", "go"))):
-        sys.exit(77)
+    if not any(map(shutil.which, PROGRAMS)) and not go.find("http2"):
+        print(missing.none_installed(*PROGRAMS, "go"))
+        sys.exit(missing.SKIPPED)
     sys.exit(driver.main(sys.argv, Peers))

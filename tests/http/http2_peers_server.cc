@@ -1,5 +1,5 @@
-// The server that http2_peers.py asks, over HTTP/2 and HTTP/1.1. Prints its two addresses: the
-// plain one, and that which speaks TLS. SIGTERM drains and ends it.
+// The server for http2_peers.py, with HTTP/2 and HTTP/1.1. Prints its two addresses: the plain one,
+// and the one with TLS. SIGTERM drains and ends it.
 //   GET  /          hello
 //   GET  /long      10 MiB
 //   GET  /trailers  hello, with Checksum behind
@@ -27,7 +27,7 @@ namespace {
 constexpr std::size_t kLong = 10 * 1024 * 1024;
 constexpr std::size_t kMostBody = 100 * 1024 * 1024;
 
-// Answers what has waited for a whole tick.
+// Answers exchanges that have waited for a whole tick.
 class Late {
  public:
   explicit Late(spate::Loop& loop) : timer_(loop, [this](spate::Timer&) { answer(); }) {}
@@ -52,7 +52,7 @@ class Late {
 };
 
 struct Talk : spate::http::WebSocketSession {
-  void on_message(spate::Bytes bytes, spate::http::MessageKind kind) override {
+  void on_message(spate::http::MessageKind kind, spate::Bytes bytes) override {
     socket().send(kind, bytes);
   }
 };

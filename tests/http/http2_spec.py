@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""h2spec's cases, asked of the server over TCP and over TLS.   http2_spec.py SERVER
+"""Runs h2spec's cases against the server, over TCP and over TLS.   http2_spec.py SERVER
 
-SERVER is http2_peers_server. Without h2spec, which Debian has not, the test is skipped.
+SERVER is http2_peers_server. Without h2spec, which Debian does not package, the test is skipped.
 """
 
 import os
@@ -11,18 +11,20 @@ import tempfile
 import unittest
 import xml.etree.ElementTree
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "examples"))
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, folder)
+                for folder in ("examples", "support")]
 import driver
+import missing
 
-# By what they say, as h2spec numbers its cases anew now and then.
+# By their text, since h2spec's numbers change between versions.
 DIFFERENCES = {
-    # RFC 7540's priorities, which RFC 9113 has taken back. The server overlooks them.
+    # RFC 7540's priorities, which RFC 9113 has deprecated. The server ignores them.
     "Sends PRIORITY frame that depend on itself",
-    # RFC 9113 §5.1 leaves it to the server; it overlooks them.
+    # RFC 9113 §5.1 leaves it to the server, which ignores them.
     "closed: Sends a DATA frame after sending RST_STREAM frame",
     "closed: Sends a DATA frame",
 }
-# The plain port speaks HTTP/1.1, too, and answers by it: 400. h2spec takes that for a frame.
+# The plain port speaks HTTP/1.1, too, and responds with 400. h2spec takes that for a frame.
 DIFFERENCES_OVER_TCP = DIFFERENCES | {"Sends invalid connection preface"}
 FEWEST = 140
 
@@ -56,6 +58,6 @@ class Spec(unittest.TestCase):
 
 if __name__ == "__main__":
     if not shutil.which("h2spec"):
-        print("h2spec is not installed")
-        sys.exit(77)
+        print(missing.not_installed("h2spec"))
+        sys.exit(missing.SKIPPED)
     sys.exit(driver.main(sys.argv, Spec))

@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 
 class Http2Tunnels : public Http2ServerTest {
  protected:
-  // The user's end of the tunnel, once there is one.
+  // The user's end of the tunnel, once it is open.
   struct End {
     explicit End(Stream given) : stream(std::move(given)) {
       stream.set_half_open(true);
@@ -51,7 +51,7 @@ class Http2Tunnels : public Http2ServerTest {
     return head;
   }
 
-  // A tunnel of which the client has been told.
+  // Opens a tunnel, and runs until the client has the response.
   void open(Windows windows = Windows::as_they_come) {
     client_ = connect2(windows);
     id_ = client_->begin(ask(), true);
@@ -69,7 +69,7 @@ class Http2Tunnels : public Http2ServerTest {
   std::error_code error_;
 };
 
-TEST_F(Http2Tunnels, AreAskedForAsByHttp1) {
+TEST_F(Http2Tunnels, AreRequestedAsInHttp1) {
   std::string seen;
   on_request = [&](Exchange exchange) {
     const http::Request& request = exchange.request();
@@ -103,7 +103,7 @@ TEST_F(Http2Tunnels, CarryBytesBothWays) {
   EXPECT_EQ(answer().body, "back and again");
 }
 
-TEST_F(Http2Tunnels, CarryWhatWasSentBeforeTheyWereThere) {
+TEST_F(Http2Tunnels, CarryDataSentBeforeAcceptance) {
   std::vector<Exchange> waiting;
   on_request = [&](Exchange exchange) { waiting.push_back(std::move(exchange)); };
   client_ = connect2();
@@ -119,7 +119,7 @@ TEST_F(Http2Tunnels, CarryWhatWasSentBeforeTheyWereThere) {
   EXPECT_EQ(answer().body, "late");
 }
 
-TEST_F(Http2Tunnels, EndEachSideByItself) {
+TEST_F(Http2Tunnels, CloseEachDirectionSeparately) {
   open();
   send("last", true);
   turns();
@@ -140,7 +140,7 @@ TEST_F(Http2Tunnels, EndEachSideByItself) {
   EXPECT_EQ(client_->answers[id].body, "next");
 }
 
-TEST_F(Http2Tunnels, EndOursFirst) {
+TEST_F(Http2Tunnels, MayBeHalfClosedByTheServer) {
   open();
   end_->stream.end();
   turns();
@@ -153,7 +153,7 @@ TEST_F(Http2Tunnels, EndOursFirst) {
   EXPECT_FALSE(end_->recorder.error);
 }
 
-TEST_F(Http2Tunnels, AreCutByTheClient) {
+TEST_F(Http2Tunnels, AreResetByTheClient) {
   open();
   client_->reset(id_);
   turns();
@@ -161,7 +161,7 @@ TEST_F(Http2Tunnels, AreCutByTheClient) {
   EXPECT_FALSE(client_->is_closed);
 }
 
-TEST_F(Http2Tunnels, AreCutWithTheirConnection) {
+TEST_F(Http2Tunnels, AreResetWithTheConnection) {
   open();
   client_->stream().abort();
   turns();
@@ -169,7 +169,7 @@ TEST_F(Http2Tunnels, AreCutWithTheirConnection) {
   EXPECT_EQ(server_.metrics().connections, 0u);
 }
 
-TEST_F(Http2Tunnels, AreCutWhenTheirConnectionEnds) {
+TEST_F(Http2Tunnels, AreResetAtEndOfConnection) {
   open();
   client_->stream().end();
   turns();
@@ -177,14 +177,14 @@ TEST_F(Http2Tunnels, AreCutWhenTheirConnectionEnds) {
   EXPECT_EQ(server_.metrics().connections, 0u);
 }
 
-TEST_F(Http2Tunnels, AreCutWithTheServer) {
+TEST_F(Http2Tunnels, AreResetWithTheServer) {
   open();
   server_ = {};
   turns();
   EXPECT_EQ(end_->recorder.error, std::errc::connection_reset);
 }
 
-TEST_F(Http2Tunnels, AreResetByTheirUser) {
+TEST_F(Http2Tunnels, AreResetByTheirOwner) {
   open();
   end_->stream.abort();
   turns();
@@ -193,7 +193,7 @@ TEST_F(Http2Tunnels, AreResetByTheirUser) {
   EXPECT_FALSE(client_->is_closed);
 }
 
-TEST_F(Http2Tunnels, AreClosedByTheirUser) {
+TEST_F(Http2Tunnels, AreClosedByTheirOwner) {
   open();
   end_->stream.write("bye");
   end_.reset();
@@ -206,7 +206,7 @@ TEST_F(Http2Tunnels, AreClosedByTheirUser) {
   EXPECT_EQ(answer().code, std::uint32_t{NGHTTP2_NO_ERROR});
 }
 
-TEST_F(Http2Tunnels, OfAnEndedUserDoNotWaitForEver) {
+TEST_F(Http2Tunnels, StreamOfDestroyedOwnerIsResetAfterTimeout) {
   open();
   end_.reset();
   turns();
@@ -215,7 +215,7 @@ TEST_F(Http2Tunnels, OfAnEndedUserDoNotWaitForEver) {
   EXPECT_EQ(answer().code, std::uint32_t{NGHTTP2_CANCEL});
 }
 
-TEST_F(Http2Tunnels, MayBeSilentForAsLongAsTheyLike) {
+TEST_F(Http2Tunnels, HaveNoIdleTimeout) {
   open();
   for (int i = 0; i < 300; ++i) pass(kSecond);
   send("awake");
@@ -223,7 +223,7 @@ TEST_F(Http2Tunnels, MayBeSilentForAsLongAsTheyLike) {
   EXPECT_EQ(received(), "awake");
 }
 
-TEST_F(Http2Tunnels, HoldBackAClientWhoseUserDoesNotRead) {
+TEST_F(Http2Tunnels, ApplyBackPressureToClient) {
   open();
   end_->stream.pause();
   const std::string much(4'000'000, 'x');
@@ -236,7 +236,7 @@ TEST_F(Http2Tunnels, HoldBackAClientWhoseUserDoesNotRead) {
   EXPECT_EQ(received(), much);
 }
 
-TEST_F(Http2Tunnels, HoldBackAUserWhoseClientDoesNotRead) {
+TEST_F(Http2Tunnels, ApplyBackPressureToOwner) {
   open(Windows::by_hand);
   const std::string much(1'000'000, 'y');
   end_->stream.write(much);
@@ -254,7 +254,7 @@ TEST_F(Http2Tunnels, HoldBackAUserWhoseClientDoesNotRead) {
   EXPECT_FALSE(end_->stream.is_full());
 }
 
-TEST_F(Http2Tunnels, AreRefused) {
+TEST_F(Http2Tunnels, MayBeRefused) {
   on_request = [&](Exchange exchange) { accept(std::move(exchange), "other"); };
   client_ = connect2();
   id_ = client_->begin(ask(), true);
@@ -262,10 +262,12 @@ TEST_F(Http2Tunnels, AreRefused) {
   EXPECT_EQ(error_, std::errc::protocol_error);
   EXPECT_EQ(answer().status, 400);
   EXPECT_TRUE(answer().is_ended);
+  pass(kSecond);
+  pass(kSecond);  // The client may use up its window before.
   EXPECT_TRUE(answer().is_closed);
 }
 
-TEST_F(Http2Tunnels, AreNotForWhoHasNotAsked) {
+TEST_F(Http2Tunnels, RequireARequestForUpgrade) {
   client_ = connect2();
   id_ = client_->get("/");
   turns();
@@ -273,18 +275,20 @@ TEST_F(Http2Tunnels, AreNotForWhoHasNotAsked) {
   EXPECT_EQ(answer().status, 400);
 }
 
-// 200 would say that there is a tunnel.
-TEST_F(Http2Tunnels, AreNotWhatIsAnsweredByWhoKnowsNone) {
+// A 200 would announce a tunnel.
+TEST_F(Http2Tunnels, Respond501IfServiceDoesNotUpgrade) {
   on_request = [](Exchange exchange) { exchange.respond("a page"); };
   client_ = connect2();
   id_ = client_->begin(ask(), true);
   turns();
   EXPECT_EQ(answer().status, 501);
   EXPECT_EQ(answer().body, "a page");
+  pass(kSecond);
+  pass(kSecond);  // The client may use up its window before.
   EXPECT_TRUE(answer().is_closed);
 }
 
-TEST_F(Http2Tunnels, TakeNoFieldOfTheServers) {
+TEST_F(Http2Tunnels, RejectFieldsSetByServer) {
   on_request = [&](Exchange exchange) {
     http::Fields fields;
     fields.set(http::FieldId::connection, "close");
@@ -298,7 +302,7 @@ TEST_F(Http2Tunnels, TakeNoFieldOfTheServers) {
   EXPECT_EQ(answer().status, 501);
 }
 
-TEST_F(Http2Tunnels, ByPlainConnect) {
+TEST_F(Http2Tunnels, SupportPlainConnect) {
   on_request = [&](Exchange exchange) {
     EXPECT_EQ(exchange.request().target(), "db:5432");
     accept(std::move(exchange), "");
@@ -315,8 +319,8 @@ TEST_F(Http2Tunnels, ByPlainConnect) {
   EXPECT_EQ(answer().body, "rows");
 }
 
-// Each side writes, ends, pauses and resets as it likes: what arrives is what was sent, from its
-// beginning; and all of it, if neither side was reset.
+// Each side writes, ends, pauses and resets at random. The received bytes are a prefix of the sent
+// ones, and all of them if neither side was reset.
 TEST_F(Http2Tunnels, LoseNothing) {
   for (const std::uint64_t seed : seeds(200)) {
     SCOPED_TRACE(seed);
@@ -388,7 +392,7 @@ class Http2WebSockets : public Http2Tunnels {
   Party party_;
 };
 
-TEST_F(Http2WebSockets, Talk) {
+TEST_F(Http2WebSockets, ExchangeMessages) {
   ask_for_one();
   EXPECT_EQ(answer().status, 200);
   EXPECT_EQ(answer().fields.count("sec-websocket-accept"), 0u);
@@ -410,7 +414,7 @@ TEST_F(Http2WebSockets, AreRefusedWithoutTheirVersion) {
   EXPECT_EQ(error_, std::errc::protocol_error);
 }
 
-TEST_F(Http2WebSockets, AreToldThatTheServerDrains) {
+TEST_F(Http2WebSockets, ReceiveCloseFrameWhenServerDrains) {
   ask_for_one();
   bool is_drained = false;
   server_.drain(10 * kSecond, [&] { is_drained = true; });
@@ -423,7 +427,7 @@ TEST_F(Http2WebSockets, AreToldThatTheServerDrains) {
 
 // ---- to an upstream that speaks HTTP/1
 
-TEST_F(GatewayTest, PassesWebSocketsOfHttp2On) {
+TEST_F(GatewayTest, ForwardsWebSocketsOfHttp2) {
   http::ServerOptions options;
   options.http2 = must(http::Http2::create());
   serve_with(std::move(options));

@@ -1,4 +1,4 @@
-// The Inspector, on a clock that stands still: what it tells, to whom, and what it costs.
+// The Inspector, on a clock that stands still: its contents, its access rules, and its cost.
 #include "spate/http/inspector.h"
 
 #include <algorithm>
@@ -9,7 +9,9 @@
 
 #include "http/harness.h"
 #include "http/prometheus_text.h"
+#include "spate/active.h"
 #include "spate/http/client.h"
+#include "spate/http/server.h"
 #include "spate/net/connect.h"
 #include "spate/net/listener.h"
 #include "spate/offload.h"
@@ -91,7 +93,7 @@ class Inspecting : public HttpServerTest {
 
 // ---- paths, methods, fields
 
-TEST_F(Inspecting, ThePageNeedsNothingFromElsewhere) {
+TEST_F(Inspecting, PageHasNoExternalResources) {
   const std::string answer = talk(ask_for("/"));
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
   EXPECT_THAT(answer, HasSubstr("\r\nContent-Type: text/html; charset=utf-8\r\n"));
@@ -103,7 +105,7 @@ TEST_F(Inspecting, ThePageNeedsNothingFromElsewhere) {
     EXPECT_THAT(page, Not(HasSubstr(outside)));
 }
 
-TEST_F(Inspecting, NoAnswerIsKeptOrFramed) {
+TEST_F(Inspecting, ResponsesForbidCachingAndFraming) {
   for (const char* path : {"/", "/state.json", "/metrics"}) {
     const std::string answer = talk(ask_for(path));
     EXPECT_THAT(answer, HasSubstr("\r\nCache-Control: no-store\r\n")) << path;
@@ -114,14 +116,14 @@ TEST_F(Inspecting, NoAnswerIsKeptOrFramed) {
   }
 }
 
-TEST_F(Inspecting, TheLastSegmentOfAPathCounts) {
+TEST_F(Inspecting, LastPathSegmentSelectsResource) {
   EXPECT_EQ(get("/below/there/"), get("/"));
   EXPECT_THAT(talk(ask_for("/below/metrics?x=/y")), StartsWith("HTTP/1.1 200 OK\r\n"));
   EXPECT_THAT(talk(ask_for("/below")), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(talk(ask_for("/state.json/x")), StartsWith("HTTP/1.1 404 "));
 }
 
-TEST_F(Inspecting, OnlyGetAndHeadAreAnswered) {
+TEST_F(Inspecting, MethodsOtherThanGetAndHeadAreRejected) {
   for (const char* path : {"/", "/state.json", "/metrics", "/events"}) {
     const std::string refused = talk(ask_for(path, "POST"));
     EXPECT_THAT(refused, StartsWith("HTTP/1.1 405 ")) << path;
@@ -133,20 +135,20 @@ TEST_F(Inspecting, OnlyGetAndHeadAreAnswered) {
   EXPECT_EQ(inspector_->viewers(), 0u);
 }
 
-TEST_F(Inspecting, OptionsAreChecked) {
+TEST_F(Inspecting, OptionsAreValidated) {
   const auto error_of = [&](const InspectorOptions& options) {
     const auto made = Inspector::create(loop_, options);
     return made ? std::error_code() : made.error();
   };
   EXPECT_EQ(error_of({.period = 0ns}), std::errc::invalid_argument);
   EXPECT_EQ(error_of({.period = -1ns}), std::errc::invalid_argument);
-  EXPECT_EQ(error_of({.patience = -1ns}), std::errc::invalid_argument);
-  EXPECT_FALSE(error_of({.period = 1ns, .patience = 0ns}));
+  EXPECT_EQ(error_of({.response_timeout = -1ns}), std::errc::invalid_argument);
+  EXPECT_FALSE(error_of({.period = 1ns, .response_timeout = 0ns}));
 }
 
-// ---- what loops tell
+// ---- the report of each loop
 
-TEST_F(Inspecting, EachLoopTellsWhatItDoes) {
+TEST_F(Inspecting, EachLoopReportsItsActivity) {
   inspector_->add("main", loop_);
   const Json before = loop_named(state(), "main");
   EXPECT_EQ(before["status"].text, "answers");
@@ -163,7 +165,7 @@ TEST_F(Inspecting, EachLoopTellsWhatItDoes) {
   EXPECT_GT(after["turns"].number, before["turns"].number);
 }
 
-TEST_F(Inspecting, AnotherLoopIsAskedAndAnswersInItsTime) {
+TEST_F(Inspecting, OtherLoopRespondsAsynchronously) {
   inspector_->add("other", *other_);
   const auto client = connect();
   client->send(ask_for("/state.json"));
@@ -174,7 +176,7 @@ TEST_F(Inspecting, AnotherLoopIsAskedAndAnswersInItsTime) {
   EXPECT_EQ(loop_named(parse(body_of(client->received)), "other")["status"].text, "answers");
 }
 
-TEST_F(Inspecting, StreamsAreCountedByTheirStates) {
+TEST_F(Inspecting, StreamsAreCountedByState) {
   inspector_->add("other", *other_);
   auto [left, right] = must(Stream::socket_pair(*other_));
   auto [near, far] = must(Stream::memory_pair(*other_));
@@ -199,7 +201,7 @@ TEST_F(Inspecting, StreamsAreCountedByTheirStates) {
   EXPECT_EQ(streams["listed"][0]["owned"].kind, Json::Kind::truth);
 }
 
-TEST_F(Inspecting, TcpStreamsTellTheirAddressesAndBytes) {
+TEST_F(Inspecting, TcpStreamsHaveAddressesAndByteCounts) {
   inspector_->add("main", loop_);
   Stream accepted;
   auto listener = must(Listener::create(
@@ -226,7 +228,7 @@ TEST_F(Inspecting, TcpStreamsTellTheirAddressesAndBytes) {
   EXPECT_TRUE(shown->has("idle"));
 }
 
-TEST_F(Inspecting, TlsIsTold) {
+TEST_F(Inspecting, TlsVersionAndCipherAreShown) {
   const auto real = must(Loop::create());
   Handshake shaken = shake_hands(*real, must(Stream::memory_pair(*real)), test_client_context(),
                                  test_server_context());
@@ -244,7 +246,7 @@ TEST_F(Inspecting, TlsIsTold) {
   inspector_->remove("real");
 }
 
-TEST_F(Inspecting, TheLongestQueuesAreListed) {
+TEST_F(Inspecting, LongestQueuesAreListed) {
   inspect({.max_streams = 2});
   inspector_->add("main", loop_);
   std::vector<std::pair<Stream, Stream>> pairs;
@@ -261,7 +263,7 @@ TEST_F(Inspecting, TheLongestQueuesAreListed) {
   EXPECT_GT(pairs[3].first.queued(), 0u);
 }
 
-TEST_F(Inspecting, NoneAreListedIfNoneAreWanted) {
+TEST_F(Inspecting, StreamsAreNotListedIfLimitIsZero) {
   inspect({.max_streams = 0});
   inspector_->add("main", loop_);
   const Json streams = loop_named(state(), "main")["streams"];
@@ -271,7 +273,7 @@ TEST_F(Inspecting, NoneAreListedIfNoneAreWanted) {
 
 // ---- loops that do not answer
 
-TEST_F(Inspecting, ALoopThatDoesNotAnswerIsBlocked) {
+TEST_F(Inspecting, UnresponsiveLoopIsShownAsBlocked) {
   inspector_->add("main", loop_);
   inspector_->add("other", *other_);
   const auto client = connect();
@@ -289,7 +291,7 @@ TEST_F(Inspecting, ALoopThatDoesNotAnswerIsBlocked) {
   EXPECT_FALSE(other.has("turns")) << "it has never answered";
 }
 
-TEST_F(Inspecting, OneThatIsBlockedIsNeitherAskedAgainNorWaitedFor) {
+TEST_F(Inspecting, BlockedLoopIsNeitherQueriedAgainNorAwaited) {
   inspector_->add("other", *other_);
   const auto first = connect();
   first->send(ask_for("/state.json"));
@@ -309,7 +311,7 @@ TEST_F(Inspecting, OneThatIsBlockedIsNeitherAskedAgainNorWaitedFor) {
   EXPECT_EQ(loop_named(parse(body_of(later->received)), "other")["status"].text, "answers");
 }
 
-TEST_F(Inspecting, TheCallbackThatBlocksIsNamed) {
+TEST_F(Inspecting, BlockingCallbackIsNamed) {
   inspector_->add("other", *other_);
   const auto viewer = watch();
   run_other();
@@ -330,7 +332,7 @@ TEST_F(Inspecting, TheCallbackThatBlocksIsNamed) {
   EXPECT_TRUE(told.has("turns")) << "what it told last";
 }
 
-TEST_F(Inspecting, TheStreamWhoseHandlerBlocksIsNamed) {
+TEST_F(Inspecting, StreamOfBlockingHandlerIsNamed) {
   inspector_->add("other", *other_);
   auto [left, right] = must(Stream::socket_pair(*other_));
   Json told;
@@ -351,7 +353,7 @@ TEST_F(Inspecting, TheStreamWhoseHandlerBlocksIsNamed) {
   EXPECT_TRUE(told["running"].has("peer"));
 }
 
-TEST_F(Inspecting, OneThatIsRemovedIsNotWaitedFor) {
+TEST_F(Inspecting, RemovedLoopIsNotAwaited) {
   inspector_->add("other", *other_);
   const auto client = connect();
   client->send(ask_for("/state.json"));
@@ -367,7 +369,7 @@ TEST_F(Inspecting, OneThatIsRemovedIsNotWaitedFor) {
   turns();
 }
 
-TEST_F(Inspecting, AnAnswerOfOneThatWasRemovedIsNobodys) {
+TEST_F(Inspecting, ResponseOfRemovedLoopIsIgnored) {
   inspector_->add("other", *other_);
   const auto third = must(Loop::create({.clock = &clock_}));
   inspector_->add("third", *third);
@@ -383,7 +385,7 @@ TEST_F(Inspecting, AnAnswerOfOneThatWasRemovedIsNobodys) {
   EXPECT_EQ(parse(body_of(client->received))["loops"].items.size(), 1u);
 }
 
-// ---- the program's own numbers
+// ---- the program's own metrics
 
 TEST_F(Inspecting, ReadingsAreShown) {
   int calls = 0;
@@ -405,7 +407,7 @@ TEST_F(Inspecting, ReadingsAreShown) {
   EXPECT_EQ(source["readings"][2]["value"].kind, Json::Kind::null);
 }
 
-TEST_F(Inspecting, ServersClientsAndPoolsAreRead) {
+TEST_F(Inspecting, ServersClientsAndPoolsAreShown) {
   const auto client = must(http::Client::create(loop_));
   const ThreadPool pool;
   inspector_->add("site", server_);
@@ -421,7 +423,7 @@ TEST_F(Inspecting, ServersClientsAndPoolsAreRead) {
 
 // ---- Prometheus
 
-TEST_F(Inspecting, MetricsAreInTheFormatOfPrometheus) {
+TEST_F(Inspecting, MetricsAreInPrometheusFormat) {
   inspector_->add("main", loop_);
   inspector_->add("a \"quoted\\ name\nin two lines", *other_);
   const auto client = connect();
@@ -443,7 +445,7 @@ TEST_F(Inspecting, MetricsAreInTheFormatOfPrometheus) {
   EXPECT_EQ(text["spate_loop_silent_seconds" + other], 1);
 }
 
-TEST_F(Inspecting, NamesThatPrometheusWouldNotTakeAreChanged) {
+TEST_F(Inspecting, InvalidPrometheusNamesAreReplaced) {
   inspector_->add("one", [](Readings& readings) {
     readings.gauge("queue length (now)", 1);
     readings.gauge("queue-length (now)", 2);
@@ -465,9 +467,98 @@ TEST_F(Inspecting, NamesThatPrometheusWouldNotTakeAreChanged) {
   EXPECT_TRUE(std::isnan(text["spate_program_nan{source=\"one\"}"]));
 }
 
-// ---- who looks on
+TEST_F(Inspecting, LabelsAreSortedAndDistinguishNumbers) {
+  inspector_->add("one", [](Readings& readings) {
+    readings.counter("hits", 1, {{"zone", "b"}, {"shard", "0"}});
+    readings.counter("hits", 2, {{"shard", "0"}, {"zone", "b"}});  // Repeats the labels.
+    readings.counter("hits", 3, {{"shard", "1"}, {"zone", ""}});
+    readings.gauge("level", 4, {{"source", "x"}, {"le", "y"}, {"a-b", "z"}});
+  });
+  const PrometheusText text(get("/metrics"));
+  EXPECT_EQ(text["spate_program_hits_total{shard=\"0\",source=\"one\",zone=\"b\"}"], 1);
+  EXPECT_EQ(text["spate_program_hits_total{shard=\"1\",source=\"one\"}"], 3);
+  EXPECT_EQ(text["spate_program_level{a_b=\"z\",source=\"one\"}"], 4);
+  const Json readings = state()["sources"][0]["readings"];
+  EXPECT_EQ(readings[0]["labels"]["zone"].text, "b");
+  EXPECT_FALSE(readings[2]["labels"].has("zone"));
+}
 
-TEST_F(Inspecting, EventsComeAtOnceAndOnceAPeriod) {
+TEST_F(Inspecting, HistogramsAreCumulative) {
+  inspector_->add("one", [](Readings& readings) {
+    http::DurationHistogram durations;
+    durations.counts = {1, 2};
+    durations.counts.back() = 4;
+    durations.sum = 90s;
+    readings.histogram("wait_seconds", durations);
+    readings.gauge("wait_seconds_sum", 5);  // The name is taken.
+  });
+  const PrometheusText text(get("/metrics"));
+  const std::string bucket = "spate_program_wait_seconds_bucket{source=\"one\",le=";
+  EXPECT_EQ(text.type("spate_program_wait_seconds"), "histogram");
+  EXPECT_EQ(text[bucket + "\"0.0001\"}"], 1);
+  EXPECT_EQ(text[bucket + "\"0.00025\"}"], 3);
+  EXPECT_EQ(text[bucket + "\"1.0\"}"], 3);
+  EXPECT_EQ(text[bucket + "\"+Inf\"}"], 7);
+  EXPECT_EQ(text["spate_program_wait_seconds_sum{source=\"one\"}"], 90);
+  EXPECT_EQ(text["spate_program_wait_seconds_count{source=\"one\"}"], 7);
+  const Json reading = state()["sources"][0]["readings"][0];
+  EXPECT_EQ(reading["kind"].text, "histogram");
+  EXPECT_EQ(reading["value"].number, 7);
+  EXPECT_EQ(reading["sum"].number, 90);
+  EXPECT_EQ(reading["counts"][1].number, 2);
+}
+
+TEST_F(Inspecting, OpenMetricsIsSentIfPreferred) {
+  inspector_->add("one", [](Readings& readings) { readings.counter("hits", 1); });
+  const auto ask = [&](std::string_view accept) {
+    return talk("GET /metrics HTTP/1.0\r\nAccept: " + std::string(accept) + "\r\n\r\n");
+  };
+  const std::string answer =
+      ask("application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1");
+  EXPECT_THAT(answer, HasSubstr("\r\nContent-Type: application/openmetrics-text; version=1.0.0; "
+                                "charset=utf-8\r\n"));
+  EXPECT_THAT(answer, HasSubstr("\n# TYPE spate_program_hits counter\n"
+                                "spate_program_hits_total{source=\"one\"} 1\n"));
+  EXPECT_THAT(answer, EndsWith("\n# EOF\n"));
+  for (const char* accept : {"*/*", "text/plain", "application/openmetrics-text;version=2.0.0",
+                             "application/openmetrics-text;version=1.0.0;q=0.1,*/*;q=0.2"}) {
+    EXPECT_THAT(ask(accept), HasSubstr("\r\nContent-Type: text/plain; version=0.0.4; ")) << accept;
+    EXPECT_THAT(ask(accept), Not(HasSubstr("# EOF"))) << accept;
+  }
+}
+
+TEST_F(Inspecting, DurationsOfRequestsAreMeasuredByStatus) {
+  serve_with({.measure_durations = true});
+  on_request = [this](Exchange exchange) {
+    const std::string path(exchange.request().path());
+    if (path == "/slow") clock_.advance(30ms);
+    exchange.respond(path == "/missing" ? http::Status::not_found : http::Status::ok);
+  };
+  for (const char* path : {"/slow", "/", "/missing"}) talk(ask_for(path));
+  talk("nonsense\r\n\r\n");
+  const http::ServerMetrics metrics = server_.metrics();
+  EXPECT_EQ(metrics.durations[1].count(), 2u);
+  EXPECT_EQ(metrics.durations[1].counts[0], 1u);
+  EXPECT_EQ(metrics.durations[1].counts[8], 1u);  // From 25 ms to 50 ms.
+  EXPECT_EQ(metrics.durations[1].sum, 30ms);
+  EXPECT_EQ(metrics.durations[3].count(), 2u);
+  inspector_->add("site", server_);
+  on_request = [this](Exchange exchange) { inspector_->serve(std::move(exchange)); };
+  const PrometheusText text(get("/metrics"));
+  const std::string labels = "{source=\"site\",status=\"2xx\"}";
+  EXPECT_EQ(text["spate_http_server_request_duration_seconds_count" + labels], 2);
+  EXPECT_EQ(text["spate_http_server_requests_total{source=\"site\"}"], 4);
+}
+
+TEST_F(Inspecting, DurationsAreNotMeasuredByDefault) {
+  get("/");
+  for (const http::DurationHistogram& each : server_.metrics().durations)
+    EXPECT_EQ(each.count(), 0u);
+}
+
+// ---- viewers
+
+TEST_F(Inspecting, EventsAreSentAtOnceAndPeriodically) {
   inspector_->add("main", loop_);
   const auto viewer = watch();
   EXPECT_EQ(events_of(*viewer), 1u);
@@ -483,7 +574,7 @@ TEST_F(Inspecting, EventsComeAtOnceAndOnceAPeriod) {
   EXPECT_EQ(json["period"].number, 1);
 }
 
-TEST_F(Inspecting, WhileNobodyLooksNothingRuns) {
+TEST_F(Inspecting, NothingRunsWithoutViewers) {
   inspector_->add("main", loop_);
   inspector_->add("other", *other_);
   turns();
@@ -506,7 +597,7 @@ TEST_F(Inspecting, WhileNobodyLooksNothingRuns) {
     EXPECT_FALSE(loop->is_measuring_callbacks());
     EXPECT_FALSE(loop->is_measuring_waits());
   }
-  for (int i = 0; i < 100; ++i) pass(1s);  // What the connection has left goes, too.
+  for (int i = 0; i < 100; ++i) pass(1s);  // Timers of the closed connection expire, too.
   EXPECT_EQ(loop_.metrics().active_timers, timers);
   const std::uint64_t events = loop_.metrics().events;
   const std::uint64_t others = other_->metrics().events;
@@ -516,7 +607,7 @@ TEST_F(Inspecting, WhileNobodyLooksNothingRuns) {
   EXPECT_EQ(other_->metrics().events, others);
 }
 
-TEST_F(Inspecting, WhatOthersMeasureIsMeasuredOn) {
+TEST_F(Inspecting, MeasurementEnabledElsewhereStaysEnabled) {
   inspector_->add("main", loop_);
   loop_.measure_waits(true);
   {
@@ -546,7 +637,7 @@ TEST_F(Inspecting, LoopsMayAlwaysBeMeasured) {
   EXPECT_FALSE(other_->is_measuring_waits());
 }
 
-TEST_F(Inspecting, AViewerThatDoesNotReadIsSkipped) {
+TEST_F(Inspecting, ViewerThatDoesNotReadIsSkipped) {
   inspector_->add("main", loop_);
   const auto slow = watch();
   const auto quick = watch();
@@ -569,7 +660,7 @@ TEST_F(Inspecting, AViewerThatDoesNotReadIsSkipped) {
   EXPECT_LT(events_of(*slow), 30u);
 }
 
-TEST_F(Inspecting, TooManyViewersAreRefused) {
+TEST_F(Inspecting, ViewersBeyondLimitAreRefused) {
   inspect({.max_viewers = 2});
   const auto first = watch();
   auto second = watch();
@@ -580,7 +671,7 @@ TEST_F(Inspecting, TooManyViewersAreRefused) {
   EXPECT_THAT(watch()->received, StartsWith("HTTP/1.1 200 "));
 }
 
-TEST_F(Inspecting, TooManyThatWaitAreRefused) {
+TEST_F(Inspecting, RequestsBeyondPendingLimitAreRefused) {
   inspector_->add("other", *other_);
   std::vector<std::unique_ptr<RawClient>> clients;
   for (int i = 0; i < 65; ++i) {
@@ -595,7 +686,7 @@ TEST_F(Inspecting, TooManyThatWaitAreRefused) {
     EXPECT_THAT(clients[static_cast<std::size_t>(i)]->received, StartsWith("HTTP/1.1 200 "));
 }
 
-TEST_F(Inspecting, AViewerThatGoesWhileLoopsAreAskedIsForgotten) {
+TEST_F(Inspecting, ViewerThatLeavesDuringCollectionIsRemoved) {
   inspector_->add("other", *other_);
   auto viewer = watch();
   viewer.reset();
@@ -606,7 +697,7 @@ TEST_F(Inspecting, AViewerThatGoesWhileLoopsAreAskedIsForgotten) {
   EXPECT_FALSE(other_->is_measuring_callbacks());
 }
 
-// ---- who may look
+// ---- access
 
 class InspectingByItself : public Inspecting {
  protected:
@@ -626,7 +717,7 @@ class InspectingByItself : public Inspecting {
   }
 };
 
-TEST_F(InspectingByItself, RequestsForOtherNamesAreRefused) {
+TEST_F(InspectingByItself, RequestsForOtherHostNamesAreRejected) {
   inspect({.hosts = {"inspected.example"}});
   const Address at = must(inspector_->listen(own_address(0)));
   for (const char* host : {"127.0.0.1", "127.0.0.1:9000", "[::1]:9000", "localhost", "LOCALHOST:1",
@@ -637,7 +728,7 @@ TEST_F(InspectingByItself, RequestsForOtherNamesAreRefused) {
     EXPECT_EQ(ask(at, host), "HTTP/1.1 403") << host;
 }
 
-TEST_F(InspectingByItself, OnlyAddressesOfThisHostAreListenedTo) {
+TEST_F(InspectingByItself, OnlyLoopbackAddressesAreAcceptedByDefault) {
   const auto error_of = [&](const Address& address) {
     const auto bound = inspector_->listen(address);
     return bound ? std::error_code() : bound.error();
@@ -657,7 +748,7 @@ TEST_F(InspectingByItself, OnlyAddressesOfThisHostAreListenedTo) {
 
 // ---- its end
 
-TEST_F(Inspecting, ItsEndAnswersWhoWaits) {
+TEST_F(Inspecting, DestructionRespondsToPendingRequests) {
   inspector_->add("other", *other_);
   const auto client = connect();
   client->send(ask_for("/state.json"));
@@ -670,7 +761,7 @@ TEST_F(Inspecting, ItsEndAnswersWhoWaits) {
   turns();
 }
 
-TEST_F(Inspecting, ItMayOutliveItsLoop) {
+TEST_F(Inspecting, InspectorMayOutliveItsLoop) {
   inspector_->add("main", loop_);
   inspector_->add("other", *other_);
   EXPECT_TRUE(inspector_->listen(Address::loopback_ipv4(0)));
@@ -689,7 +780,7 @@ TEST_F(Inspecting, ItMayOutliveItsLoop) {
   inspector_.reset();
 }
 
-TEST_F(Inspecting, ItMovesWithWhatItShows) {
+TEST_F(Inspecting, InspectorIsMovable) {
   inspector_->add("main", loop_);
   const auto viewer = watch();
   Inspector moved = std::move(*inspector_);
@@ -701,23 +792,76 @@ TEST_F(Inspecting, ItMovesWithWhatItShows) {
 #if defined(SPATE_HARDENED) || !defined(NDEBUG)
 using InspectingDeathTest = Inspecting;
 
-TEST_F(InspectingDeathTest, ANameIsTakenOnce) {
+TEST_F(InspectingDeathTest, DuplicateNameTraps) {
   inspector_->add("main", loop_);
   EXPECT_DEATH(inspector_->add("main", *other_), "another thing of this name");
 }
 
-TEST_F(InspectingDeathTest, ItIsNotUsedInItsOwnCallback) {
+TEST_F(InspectingDeathTest, UseInsideItsOwnCallbackTraps) {
   inspector_->add("one", [this](Readings&) { inspector_->remove("one"); });
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(get("/state.json"), "used in its OnRead");
 }
 
-TEST_F(InspectingDeathTest, ItServesItsOwnLoop) {
+TEST_F(InspectingDeathTest, ServingFromAnotherLoopTraps) {
   inspector_.emplace(must(Inspector::create(*other_)));
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(get("/"), "its own loop");
 }
 #endif
+
+// ---- for_each_active()
+
+// Returns the kinds that keep the loop alive, and checks that the counts add up.
+std::vector<ActiveKind> kinds_of(Loop& loop) {
+  std::vector<ActiveKind> kinds;
+  std::int64_t total = 0;
+  for_each_active(loop, [&](const ActiveInfo& info) {
+    kinds.push_back(info.kind);
+    total += info.count;
+  });
+  EXPECT_EQ(total, loop.active_count());
+  return kinds;
+}
+
+TEST_F(Inspecting, StateListsReasonsThatKeepLoopAlive) {
+  Timer timer(*other_, [] {});
+  EXPECT_TRUE(timer.start(5s));
+  inspector_->add("other", *other_);
+  auto client = connect();
+  client->send(ask_for("/state.json"));
+  for (int i = 0; i < 5; ++i) turns(), run_other();
+  const Json loop = loop_named(parse(body_of(client->received)), "other");
+  ASSERT_EQ(loop["kept_by"].items.size(), 1u);
+  EXPECT_EQ(loop["kept_by"].items[0]["kind"].text, "timer");
+  EXPECT_EQ(loop["kept_by"].items[0]["count"].number, 1);
+}
+
+TEST(ActiveHttp, ConnectionsOfServerAndClientAreListed) {
+  const auto loop = must(Loop::create());
+  std::optional<Exchange> kept;
+  auto server = must(http::serve(*loop, Address::loopback_ipv4(0),
+                                 [&](Exchange exchange) { kept = std::move(exchange); }));
+  auto client = must(http::Client::create(*loop));
+  bool is_done = false;
+  const http::Call call =
+      client.fetch("http://" + server.address().to_string() + "/",
+                   [&](Result<http::Response> response) { is_done = response.has_value(); });
+  EXPECT_EQ(kinds_of(*loop), (std::vector{ActiveKind::listener, ActiveKind::connecting,
+                                          ActiveKind::http_call}));
+  while (!kept) loop->run(Run::once);
+  EXPECT_THAT(kinds_of(*loop),
+              ::testing::IsSupersetOf({ActiveKind::listener, ActiveKind::http_request,
+                                       ActiveKind::http_client, ActiveKind::http_call}));
+  kept->respond("x");
+  while (!is_done) loop->run(Run::once);
+  // The client's connection is idle, and does not keep the loop alive.
+  for (const ActiveKind kind : kinds_of(*loop)) {
+    EXPECT_TRUE(kind == ActiveKind::listener || kind == ActiveKind::http_request ||
+                kind == ActiveKind::http_server)
+        << name_of(kind);
+  }
+}
 
 }  // namespace
 }  // namespace spate::testing

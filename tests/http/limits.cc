@@ -18,7 +18,7 @@ class Limits : public HttpServerTest {
   }
 };
 
-TEST_F(Limits, RefuseWhatIsMalformedAndEndTheConnection) {
+TEST_F(Limits, RejectMalformedRequestsAndCloseConnection) {
   for (const char* text :
        {"GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\nHost: a\n\n",
         "G@T / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.1\r\nHost : a\r\n\r\n",
@@ -38,7 +38,13 @@ TEST_F(Limits, RefuseWhatIsMalformedAndEndTheConnection) {
   EXPECT_EQ(server_.metrics().refused, 6u);
 }
 
-TEST_F(Limits, SayWhichOneWasExceeded) {
+TEST_F(Limits, RejectMalformedHeadRequestWithoutBody) {
+  const std::string response = talk("HEAD / HTTP/1.1\r\nHost : a\r\n\r\n");
+  EXPECT_THAT(response, StartsWith("HTTP/1.1 400 Bad Request\r\n"));
+  EXPECT_THAT(response, EndsWith("\r\n\r\n"));
+}
+
+TEST_F(Limits, MapEachViolationToItsStatus) {
   serve_with({.max_head = 300, .max_request_line = 100, .max_fields = 3});
   const std::string line = "GET /" + std::string(100, 'a') + " HTTP/1.1\r\nHost: a\r\n\r\n";
   EXPECT_THAT(talk(line), StartsWith("HTTP/1.1 414 URI Too Long\r\n"));
@@ -54,7 +60,7 @@ TEST_F(Limits, SayWhichOneWasExceeded) {
               StartsWith("HTTP/1.1 501 "));
 }
 
-TEST_F(Limits, AreChecked) {
+TEST_F(Limits, AreValidated) {
   for (const http::ServerOptions& options :
        {http::ServerOptions{.max_head = 0}, http::ServerOptions{.max_head = 65'536},
         http::ServerOptions{.max_request_line = 0}, http::ServerOptions{.max_fields = 0},
@@ -69,7 +75,7 @@ TEST_F(Limits, AreChecked) {
   }
 }
 
-TEST_F(Limits, OfRequestsEndAConnectionBehindTheLast) {
+TEST_F(Limits, RequestLimitClosesConnectionAfterTheLast) {
   serve_with({.max_requests = 2});
   const auto client = connect();
   client->send(std::string(kGet) + std::string(kGet) + std::string(kGet));
@@ -78,20 +84,21 @@ TEST_F(Limits, OfRequestsEndAConnectionBehindTheLast) {
   EXPECT_TRUE(client->is_ended);
 }
 
-TEST_F(Limits, GiveAHeadTenSeconds) {
+TEST_F(Limits, GiveHeaderSectionTenSeconds) {
   const auto client = connect();
   client->send("GET / HTTP/1.1\r\n");
   for (int i = 0; i < 8; ++i) {
     pass_seconds(1);
-    client->send("X: y\r\n");  // Something comes; but that is no reason to wait for ever.
+    client->send("X: y\r\n");  // Some bytes arrive, but that must not postpone the deadline.
   }
   EXPECT_EQ(client->received, "");
   pass_seconds(3);
   EXPECT_THAT(client->received, StartsWith("HTTP/1.1 408 Request Timeout\r\n"));
+  EXPECT_THAT(client->received, EndsWith("\r\n\r\n"));  // It may have been HEAD.
   EXPECT_TRUE(client->is_ended);
 }
 
-TEST_F(Limits, EndAConnectionThatIsIdle) {
+TEST_F(Limits, EndIdleConnection) {
   const auto client = connect();
   client->send(kGet);
   turns();
@@ -102,7 +109,7 @@ TEST_F(Limits, EndAConnectionThatIsIdle) {
   EXPECT_EQ(server_.metrics().connections, 0u);
 }
 
-TEST_F(Limits, LetAHandlerTakeItsTime) {
+TEST_F(Limits, DoNotApplyToSlowHandler) {
   Exchange kept;
   on_request = [&](Exchange exchange) { kept = std::move(exchange); };
   const auto client = connect();
@@ -117,7 +124,7 @@ TEST_F(Limits, LetAHandlerTakeItsTime) {
   EXPECT_TRUE(client->is_closed || client->is_ended);
 }
 
-TEST_F(Limits, LetAHandlerTakeItsTimeBehindASlowHeadToo) {
+TEST_F(Limits, DoNotApplyToHandlerAfterSlowHeaderSection) {
   Exchange kept;
   on_request = [&](Exchange exchange) { kept = std::move(exchange); };
   const auto client = connect();
@@ -130,7 +137,7 @@ TEST_F(Limits, LetAHandlerTakeItsTimeBehindASlowHeadToo) {
   EXPECT_THAT(client->received, EndsWith("late\n"));
 }
 
-TEST_F(Limits, EndABodyThatStops) {
+TEST_F(Limits, EndStalledBody) {
   on_request = [](Exchange exchange) {
     http::read_body(std::move(exchange), 1'000'000,
                     [](Exchange again, Bytes) { again.respond("x"); });
@@ -144,7 +151,7 @@ TEST_F(Limits, EndABodyThatStops) {
   EXPECT_THAT(client->received, StartsWith("HTTP/1.1 408 "));
 }
 
-TEST_F(Limits, EndABodyThatTricklesIn) {
+TEST_F(Limits, EndSlowBody) {
   on_request = [](Exchange exchange) {
     http::read_body(std::move(exchange), 1'000'000,
                     [](Exchange again, Bytes) { again.respond("x"); });
@@ -161,7 +168,7 @@ TEST_F(Limits, EndABodyThatTricklesIn) {
   EXPECT_THAT(client->received, StartsWith("HTTP/1.1 408 "));
 }
 
-TEST_F(Limits, DoNotCountWhileTheBodyIsNotRead) {
+TEST_F(Limits, DoNotApplyWhileBodyIsNotRead) {
   Exchange kept;
   on_request = [&](Exchange exchange) { kept = std::move(exchange); };
   const auto client = connect();
@@ -170,7 +177,7 @@ TEST_F(Limits, DoNotCountWhileTheBodyIsNotRead) {
   EXPECT_TRUE(kept.is_open());
 }
 
-TEST_F(Limits, EndAnAnswerThatTheClientDoesNotTake) {
+TEST_F(Limits, EndResponseThatClientDoesNotRead) {
   on_request = [](Exchange exchange) {
     exchange.respond(Status::ok, std::string(1'000'000, 'a'), "text/plain");
   };
@@ -185,7 +192,7 @@ TEST_F(Limits, EndAnAnswerThatTheClientDoesNotTake) {
   EXPECT_EQ(server_.metrics().connections, 0u);
 }
 
-TEST_F(Limits, EndAnAnswerInPiecesThatTheClientDoesNotTake) {
+TEST_F(Limits, EndStreamedResponseThatClientDoesNotRead) {
   Exchange kept;
   on_request = [&](Exchange exchange) {
     exchange.begin(Status::ok);
@@ -203,7 +210,7 @@ TEST_F(Limits, EndAnAnswerInPiecesThatTheClientDoesNotTake) {
   EXPECT_FALSE(kept.is_open());
 }
 
-TEST_F(Limits, KeepAClientThatPipelinesAndDoesNotReadFromFillingTheMemory) {
+TEST_F(Limits, BoundMemoryOfClientThatPipelinesWithoutReading) {
   auto [mine, theirs] = must(Stream::memory_pair(loop_));
   server_.add(std::move(theirs));
   constexpr int kRequests = 20'000;
@@ -215,7 +222,7 @@ TEST_F(Limits, KeepAClientThatPipelinesAndDoesNotReadFromFillingTheMemory) {
   EXPECT_EQ(server_.metrics().requests, static_cast<std::uint64_t>(kRequests));
 }
 
-TEST_F(Limits, OfOneExchangeAreItsOwn) {
+TEST_F(Limits, LimitsOfOneExchangeDoNotAffectOthers) {
   Exchange kept;
   on_request = [&](Exchange exchange) {
     exchange.set_deadline(5 * kSecond);
@@ -236,7 +243,7 @@ TEST_F(Limits, OfOneExchangeAreItsOwn) {
 
 // ---- drain
 
-TEST_F(Limits, LetAServerDrain) {
+TEST_F(Limits, DrainWaitsForOpenExchanges) {
   Exchange kept;
   on_request = [&](Exchange exchange) { kept = std::move(exchange); };
   const auto busy = connect();
@@ -268,7 +275,7 @@ TEST_F(Limits, LetAServerDrain) {
   EXPECT_TRUE(is_done);
 }
 
-TEST_F(Limits, EndADrainWithItsGrace) {
+TEST_F(Limits, EndDrainAfterGrace) {
   Exchange kept;
   on_request = [&](Exchange exchange) { kept = std::move(exchange); };
   const auto client = connect();
@@ -284,7 +291,7 @@ TEST_F(Limits, EndADrainWithItsGrace) {
   EXPECT_TRUE(is_done);
 }
 
-TEST_F(Limits, LetAnEmptyServerDrainAtOnce) {
+TEST_F(Limits, DrainOfIdleServerEndsAtOnce) {
   bool is_done = false;
   server_.drain(5 * kSecond, [&] { is_done = true; });
   EXPECT_FALSE(is_done);
@@ -294,7 +301,7 @@ TEST_F(Limits, LetAnEmptyServerDrainAtOnce) {
 
 // ---- log
 
-TEST_F(Limits, AreNotTheOnlyThingThatIsLogged) {
+TEST_F(Limits, AccessLogContainsServedRequests) {
   std::string log;
   http::ServerOptions options;
   options.log = [&](const http::AccessRecord& record) {

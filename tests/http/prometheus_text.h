@@ -1,4 +1,4 @@
-// The text format of Prometheus, version 0.0.4, read strictly, line by line.
+// The text format of Prometheus, version 0.0.4, parsed strictly, line by line.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace spate::testing {
 
-// Fails the test at what a Prometheus server would not take, or would take amiss.
+// Fails the test at text that a Prometheus server would reject or misread.
 class PrometheusText {
  public:
   explicit PrometheusText(std::string_view text) {
@@ -22,7 +22,7 @@ class PrometheusText {
       text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     }
   }
-  // Of `name{labels}`, as it is written; -1 if there is none.
+  // Returns the value of `name{labels}`, spelled as in the text; -1 if it is missing.
   double operator[](const std::string& sample) const {
     const auto found = values_.find(sample);
     return found == values_.end() ? -1 : found->second;
@@ -57,8 +57,8 @@ class PrometheusText {
       EXPECT_TRUE(metrics_.insert(metric_).second) << "a metric in two places: " << whole;
     } else if (take(line, "# TYPE ")) {
       EXPECT_EQ(take_name(line), metric_) << whole;
-      EXPECT_TRUE(line == " counter" || line == " gauge") << whole;
-      EXPECT_TRUE(line == " gauge" || metric_.ends_with("_total")) << whole;
+      EXPECT_TRUE(line == " counter" || line == " gauge" || line == " histogram") << whole;
+      EXPECT_TRUE(line != " counter" || metric_.ends_with("_total")) << whole;
       types_[metric_] = line.substr(1);
     } else {
       read_sample(line);
@@ -66,7 +66,11 @@ class PrometheusText {
   }
   void read_sample(std::string_view line) {
     const std::string whole(line);
-    EXPECT_EQ(take_name(line), metric_) << "under another metric: " << whole;
+    const std::string name(take_name(line));
+    const bool is_part = types_[metric_] == "histogram" &&
+                         (name == metric_ + "_bucket" || name == metric_ + "_sum" ||
+                          name == metric_ + "_count");
+    EXPECT_TRUE(name == metric_ || is_part) << "under another metric: " << whole;
     EXPECT_TRUE(types_.contains(metric_)) << whole;
     if (take(line, "{")) read_labels(line, whole);
     const std::string sample = whole.substr(0, whole.size() - line.size());

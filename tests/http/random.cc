@@ -1,9 +1,9 @@
-// Random programs of a server and its clients, of HTTP/1 and HTTP/2, which do whatever exchange.h
-// and server.h allow, in and out of callbacks, and check what those promise: answers come whole, in
-// order and as they were given; bodies as they were sent; nobody is told anything behind his last
-// call, or of an exchange that he has let go; and nothing is left in the end.
+// Random programs of a server and its clients, of HTTP/1 and HTTP/2, which do everything that
+// exchange.h and server.h allow, in and out of callbacks. They check that responses arrive whole,
+// in order and unchanged; that bodies arrive unchanged; that no callback comes after the last one,
+// or after an exchange was released; and that nothing is left in the end.
 //
-// SPATE_SEED=<number> does one alone, SPATE_SEEDS=<number> has that many done.
+// SPATE_SEED=<number> runs one alone, SPATE_SEEDS=<number> sets how many.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ using Expected = ExpectedAnswer;
 
 class World;
 
-// Sends requests, and reads what is answered.
+// Sends requests, and reads the responses.
 class Peer {
  public:
   virtual ~Peer() = default;
@@ -76,7 +76,7 @@ class Http1Peer final : public Peer, public StreamHandler {
   World& world_;
   Stream stream_;
   std::string unsent_;
-  std::vector<std::size_t> asked_;  // Not yet answered.
+  std::vector<std::size_t> asked_;  // Requests without a response.
   http::ResponseHead head_;
   http::Framing framing_;
   http::ChunkedDecoder chunks_;
@@ -84,12 +84,12 @@ class Http1Peer final : public Peer, public StreamHandler {
   std::uint64_t left_ = 0;
   std::string body_;
   bool is_in_body_ = false;
-  bool is_numbered_ = false;  // The handler's answer, and none of the server's own.
+  bool is_numbered_ = false;  // A handler's response, not the server's own.
   bool is_last_ = false;
   bool is_ended_ = false;
 };
 
-// Asks on several streams, and lets windows wait.
+// Makes requests on several streams, and delays window updates.
 class Http2Peer final : public Peer {
  public:
   Http2Peer(World& world, Stream stream);
@@ -103,8 +103,8 @@ class Http2Peer final : public Peer {
  private:
   struct Asked {
     std::size_t number;
-    std::size_t sent = 0;      // Of the body.
-    std::size_t credited = 0;  // Of the answer.
+    std::size_t sent = 0;      // Bytes of the body.
+    std::size_t credited = 0;  // Bytes of the response.
   };
   void check(const Http2Client::Answer& answer, const Asked& asked);
 
@@ -144,6 +144,7 @@ class World {
     options.log = [this](const http::AccessRecord& record) {
       ++logged_;
       EXPECT_LE(record.sent, 10'000'000u);
+      if (random.one_in(8)) act_on_server();
     };
     server_ = must(http::Server::create(
         *loop_, [this](Exchange exchange) { handlings.on_request(std::move(exchange)); },
@@ -210,7 +211,7 @@ class World {
     }
   }
 
-  // Everybody goes, and nothing is left.
+  // All connections close, and nothing may be left.
   void settle() {
     handlings.begin_to_settle();
     for (const auto& peer : peers_) peer->abort();
@@ -338,7 +339,7 @@ void Http1Peer::end_answer() {
   if (expected.method != Method::head) EXPECT_EQ(body_, expected.answer) << number;
 }
 
-// ---- one of HTTP/2
+// ---- a peer of HTTP/2
 
 Http2Peer::Http2Peer(World& world, Stream stream)
     : world_(world),
@@ -363,7 +364,7 @@ void Http2Peer::ask() {
   if (id > 0) asked_.emplace(id, Asked{.number = number});
 }
 
-// Of any stream: some of its body, a credit, or its end.
+// On a random stream: sends some of its body, a window update, or its end.
 void Http2Peer::send_some(std::size_t most) {
   Random& random = world_.random;
   std::erase_if(asked_, [this](const auto& each) {
@@ -387,7 +388,7 @@ void Http2Peer::send_some(std::size_t most) {
 }
 
 void Http2Peer::check(const Http2Client::Answer& answer, const Asked& asked) {
-  if (!answer.fields.contains("x-number")) return;  // The server's own.
+  if (!answer.fields.contains("x-number")) return;  // The server's own response.
   const Expected& expected = world_.handlings.expected[asked.number];
   EXPECT_EQ(answer.fields.at("x-number"), std::to_string(asked.number));
   if (expected.method == Method::head) return;
@@ -398,7 +399,7 @@ void Http2Peer::check(const Http2Client::Answer& answer, const Asked& asked) {
 
 class RandomHttp : public ::testing::TestWithParam<int> {};
 
-TEST_P(RandomHttp, BreaksNoPromise) {
+TEST_P(RandomHttp, KeepsInvariants) {
   for (const std::uint64_t seed : seeds(250)) {
     World(seed * 8 + static_cast<std::uint64_t>(GetParam())).run(700);
     ASSERT_FALSE(HasFailure()) << "SPATE_SEED=" << seed;

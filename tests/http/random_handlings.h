@@ -1,6 +1,6 @@
-// What random programs of a server do with its exchanges, in and out of callbacks, and what they
-// check of that: bodies come as they were sent, and nobody is told anything behind his last call,
-// or of an exchange that he has let go.
+// The operations of a random program on a server's exchanges, in and out of callbacks, and the
+// checks: bodies arrive unchanged, and no callback comes after the last one, or after the exchange
+// was released.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,14 +22,14 @@ namespace spate::testing {
 
 inline constexpr std::size_t kMostBody = 40'000;
 
-// What is to come over the wire for one request, by its number.
+// The response expected on the wire for one request, by its number.
 struct ExpectedAnswer {
   http::Method method = http::Method::get;
-  std::string body;        // Of the request.
-  std::string answer;      // What the handler has written.
+  std::string body;        // The request's body.
+  std::string answer;      // The bytes that the handler has written.
   bool is_ended = false;   // By end() or respond().
   bool was_asked = false;  // The server has seen it.
-  std::size_t number = 0;  // Of the request, if it was asked once more.
+  std::size_t number = 0;  // The request's number; differs if it was repeated.
   int informed = 0;
 };
 
@@ -59,7 +59,7 @@ class Handling final : public http::ExchangeHandler {
   bool is_started = false;
   bool is_paused = false;
   bool is_closed = false;  // Told so.
-  bool is_silent = false;  // It has let go of the exchange: nothing may be told any more.
+  bool is_silent = false;  // It has released the exchange: no callback may come any more.
 
  private:
   inline void note(const char* what);
@@ -75,11 +75,11 @@ class Handling final : public http::ExchangeHandler {
 
 class Handlings {
  public:
-  // `act_elsewhere` is the program's: something of its own that may be done anywhere.
+  // `act_elsewhere` performs another operation of the program.
   Handlings(Random& given, Loop& loop, std::function<void()> act_elsewhere)
       : random(given), loop_(loop), act_elsewhere_(std::move(act_elsewhere)) {}
 
-  // The next request there may be.
+  // Returns a new number for the next request, and its expected response.
   std::pair<std::size_t, ExpectedAnswer*> add() {
     const std::size_t number = ++last_number_;
     ExpectedAnswer& added = expected[number];
@@ -87,7 +87,7 @@ class Handlings {
     return {number, &added};
   }
 
-  // One that is asked once more has a number of its own.
+  // A repeated request has a new number.
   std::size_t number_of(const http::Exchange& exchange) {
     const std::size_t number = std::stoul(std::string(exchange.request().path().substr(1)));
     EXPECT_TRUE(expected.contains(number));
@@ -115,7 +115,7 @@ class Handlings {
     }
   }
 
-  // From within a callback of a handling: something may be done, to this one or another.
+  // Called within a callback of a handling: performs an operation on this one or another.
   void on_call(Handling& handling) {
     if (is_settling_) return;
     if (random.one_in(2)) return act(handling);
@@ -129,11 +129,11 @@ class Handlings {
   // ---- the end
 
   void forget_all() { all_.clear(); }
-  // Its server goes.
+  // Their server is destroyed.
   void silence() {
     for (const auto& each : all_) each->is_silent = true;
   }
-  // Who does not read does not see the client go.
+  // A paused exchange does not notice that the client has closed, so resume all.
   void begin_to_settle() {
     is_settling_ = true;
     for (const auto& handling : all_) {
@@ -142,7 +142,7 @@ class Handlings {
       if (!handling->is_started) handling->exchange = {};
     }
   }
-  // Who has seen it go may still answer.
+  // An exchange whose client has closed may still be open, so release all.
   void let_all_go() {
     for (const auto& handling : all_)
       if (handling->exchange.is_open()) let_go(*handling, false);
@@ -178,7 +178,7 @@ class Handlings {
     return fields;
   }
 
-  // One thing that may be done with an exchange; it may be gone afterwards.
+  // Performs one operation on an exchange, which may be destroyed by it.
   void act(Handling& handling) {
     ExpectedAnswer& what = handling.expected();
     http::Exchange& exchange = handling.exchange;

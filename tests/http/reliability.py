@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What a server of HTTP withstands.   reliability.py SERVER [--long] [NAME...]
+"""Tests an HTTP server under load and with slow clients.   reliability.py SERVER [--long] [NAME...]
 
-SERVER is http_reliability_server. Prints what was seen, and exits with 1 if anything promised did
-not hold. A sample of some seconds is a test; --long is the whole, as docs/reliability.md has it:
+SERVER is http_reliability_server. Prints its measurements, and exits with 1 if a promise did not
+hold. A sample of some seconds is a test; --long runs all of it, as docs/reliability.md reports:
     tools/night --only reliability
 The names are those of the functions below: readers, upload, drain, slow.
 """
@@ -21,7 +21,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.p
 import driver
 
 MIB = 1024 * 1024
-# Of an answer, before the server stops writing: QueueLimits::high and a piece.
+# Bytes of a response before the server stops writing: QueueLimits::high and a piece.
 QUEUE = 256 * 1024 + 64 * 1024
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 failures = []
@@ -39,13 +39,13 @@ class Server(driver.Server):
         self.bare_port = int(self.read_line().rsplit(":", 1)[1])
 
     def cpu(self):
-        """Seconds, so far."""
+        """Returns the processor seconds used until now."""
         with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as file:
             fields = file.read().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def peak(self):
-        """The most that was resident, in bytes."""
+        """Returns the largest resident size, in bytes."""
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:
             line = next(line for line in status if line.startswith("VmHWM:"))
         return int(line.split()[1]) * 1024
@@ -55,7 +55,7 @@ class Server(driver.Server):
 
 
 def settled(measure, quiet=0.5, patience=60):
-    """What is measured when it has not changed for so long."""
+    """Returns the measured value once it has not changed for `quiet` seconds."""
     last, since, end = measure(), time.monotonic(), time.monotonic() + patience
     while time.monotonic() - since < quiet and time.monotonic() < end:
         time.sleep(0.05)
@@ -66,7 +66,7 @@ def settled(measure, quiet=0.5, patience=60):
 
 
 def readers(program, is_long):
-    """Clients that ask for 100 MiB each, and never read."""
+    """Clients that request 100 MiB each, and never read."""
     count = 1000 if is_long else 100
     with Server(program) as server:
         before = server.memory()
@@ -87,7 +87,7 @@ def readers(program, is_long):
 
 
 def upload(program, is_long):
-    """A long body: as cheap as bytes without HTTP, and without memory."""
+    """A long body: must cost as little as bytes without HTTP, and no memory."""
     size = 1024 * MIB if is_long else 32 * MIB
     with Server(program) as server:
         for port in (server.port, server.bare_port):
@@ -103,7 +103,8 @@ def upload(program, is_long):
 
 
 def upload_once(server, port, size):
-    """MiB a second, until the server has said how much it has received, and its seconds."""
+    """Returns the speed in MiB a second, until the server has confirmed the upload, and the
+    server's processor seconds."""
     piece = b"x" * (256 * 1024)
     with server.dial(port) as client:
         begin, cpu = time.monotonic(), server.cpu()
@@ -128,14 +129,14 @@ def read_all(client):
 
 
 def answer_of(client, request):
-    """To one request, and closes."""
+    """Returns the response to one request, and closes."""
     with client:
         client.sendall(request.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
         return read_all(client)
 
 
 def drain(program, is_long):
-    """SIGTERM under load: who has not been told of it is still answered."""
+    """SIGTERM under load: requests sent before the client could know of it are still answered."""
     rounds, asked, lost = (100 if is_long else 3), 0, 0
     for _ in range(rounds):
         with Server(program) as server:
@@ -153,7 +154,7 @@ def drain(program, is_long):
 
 
 class Asking(threading.Thread):
-    """Asks on and on, until it is told `Connection: close`."""
+    """Sends requests until a response has `Connection: close`."""
 
     def __init__(self, server):
         super().__init__(daemon=True)
@@ -179,8 +180,8 @@ class Asking(threading.Thread):
                 is_last = b"connection: close\r\n" in lines
 
 
-# What slowhttptest does slowly, in as many connections as it has opened: heads, bodies, ranges,
-# reading.
+# slowhttptest's slow modes, in as many connections as it has opened: header sections, bodies,
+# ranges, reading.
 SLOW = {
     "H": ["-i", "5"],
     "B": ["-i", "5", "-s", "8192"],
@@ -190,7 +191,7 @@ SLOW = {
 
 
 def slow(program, is_long):
-    """Many slow clients, and a good one beside them."""
+    """Many slow clients beside a good one."""
     if shutil.which("slowhttptest") is None:
         return print("slow: no slowhttptest")
     count, seconds = (2000, 30) if is_long else (200, 2)
@@ -208,7 +209,7 @@ def slow(program, is_long):
 
 
 def good_client(server, seconds):
-    """A GET every ten milliseconds, each on a connection of its own."""
+    """A GET every ten milliseconds, each on a new connection."""
     cpu, begin, times = server.cpu(), time.monotonic(), []
     while (now := time.monotonic()) < begin + seconds:
         try:

@@ -1,5 +1,5 @@
 // The server that reliability.py drives. Prints its two addresses: HTTP's, and that of a bare
-// Stream that counts what it is sent and says so at the end.
+// Stream that counts its input and sends the count at the end.
 //   GET  /        hello
 //   GET  /long    100 MiB, as the client takes them
 //   POST /upload  how long the body was

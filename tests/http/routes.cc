@@ -1,4 +1,4 @@
-// Router: which handler gets a request.
+// Router: the handler that gets a request.
 #include "http/harness.h"
 #include "spate/http/router.h"
 
@@ -18,7 +18,7 @@ class Routes : public HttpServerTest {
  protected:
   Routes() { server_ = must(http::Server::create(loop_, router_)); }
 
-  // Answers with a name, and with the parameters that are asked for.
+  // Returns a handler that responds with its name, and with the named parameters.
   static http::OnRequest says(std::string name, std::vector<std::string> params = {}) {
     return [name = std::move(name), params = std::move(params)](Exchange exchange) {
       std::string text = name;
@@ -37,7 +37,7 @@ class Routes : public HttpServerTest {
   Router router_;
 };
 
-TEST_F(Routes, ArePaths) {
+TEST_F(Routes, MatchPathsExactly) {
   router_.get("/", says("root"));
   router_.get("/a", says("a"));
   router_.get("/a/", says("a slash"));
@@ -62,14 +62,14 @@ TEST_F(Routes, HaveParameters) {
   EXPECT_THAT(get("/users/7/posts"), StartsWith("404 "));
 }
 
-TEST_F(Routes, MayTakeAllThatIsLeft) {
+TEST_F(Routes, MayMatchRestOfPath) {
   router_.get("/static/*path", says("file", {"path"}));
   EXPECT_EQ(get("/static/a/b.css"), "200 file|a/b.css");
   EXPECT_EQ(get("/static/"), "200 file|");
   EXPECT_THAT(get("/static"), StartsWith("404 "));
 }
 
-TEST_F(Routes, PreferWhatIsLiteralWhateverTheOrder) {
+TEST_F(Routes, PreferLiteralsRegardlessOfOrder) {
   router_.get("/*rest", says("rest", {"rest"}));
   router_.get("/a/:x", says("x", {"x"}));
   router_.get("/a/b", says("literal"));
@@ -82,13 +82,13 @@ TEST_F(Routes, PreferWhatIsLiteralWhateverTheOrder) {
   EXPECT_EQ(get("/z"), "200 rest|z");
 }
 
-TEST_F(Routes, GoBackWhereALiteralLeadsNowhere) {
+TEST_F(Routes, BacktrackWhenALiteralSegmentDoesNotMatch) {
   router_.get("/a/b/c", says("abc"));
   router_.get("/:x/b/d", says("xbd", {"x"}));
   EXPECT_EQ(get("/a/b/d"), "200 xbd|a");
 }
 
-TEST_F(Routes, KnowTheirMethods) {
+TEST_F(Routes, MatchMethods) {
   router_.get("/a", says("get"));
   router_.post("/a", says("post"));
   EXPECT_EQ(ask("POST", "/a"), "200 post");
@@ -104,7 +104,7 @@ TEST_F(Routes, KnowTheirMethods) {
   EXPECT_THAT(ask("PROPFIND", "/a"), StartsWith("405 "));
 }
 
-TEST_F(Routes, MayTakeAnyMethod) {
+TEST_F(Routes, MayMatchAnyMethod) {
   router_.any("/a", says("any"));
   router_.del("/a", says("delete"));
   EXPECT_EQ(ask("PROPFIND", "/a"), "200 any");
@@ -112,7 +112,7 @@ TEST_F(Routes, MayTakeAnyMethod) {
   EXPECT_EQ(ask("DELETE", "/a"), "200 delete");
 }
 
-TEST_F(Routes, HaveLimitsOfTheirOwn) {
+TEST_F(Routes, HaveTheirOwnLimits) {
   router_.post("/a",
                [](Exchange exchange) {
                  http::read_body(std::move(exchange), 100,
@@ -128,7 +128,7 @@ TEST_F(Routes, HaveLimitsOfTheirOwn) {
               StartsWith("HTTP/1.1 413 "));
 }
 
-TEST_F(Routes, HaveDeadlinesOfTheirOwn) {
+TEST_F(Routes, HaveTheirOwnDeadlines) {
   Exchange kept;
   router_.get("/a", [&](Exchange exchange) { kept = std::move(exchange); },
               {.deadline = Nanos{5'000'000'000}});
@@ -140,12 +140,12 @@ TEST_F(Routes, HaveDeadlinesOfTheirOwn) {
   EXPECT_FALSE(kept.is_open());
 }
 
-TEST_F(Routes, MayHaveALastResort) {
+TEST_F(Routes, MayHaveAFallback) {
   router_.otherwise(says("otherwise"));
   EXPECT_EQ(get("/a"), "200 otherwise");
 }
 
-TEST_F(Routes, KeepTheirParametersBeyondTheCallback) {
+TEST_F(Routes, KeepParametersAfterTheCallback) {
   Exchange kept;
   router_.get("/users/:id", [&](Exchange exchange) { kept = std::move(exchange); });
   const auto client = connect();
@@ -154,9 +154,23 @@ TEST_F(Routes, KeepTheirParametersBeyondTheCallback) {
   EXPECT_EQ(kept.request().param("id"), "seven");
 }
 
+TEST_F(Routes, MayBeReplacedWhileExchangesAreOpen) {
+  Exchange kept;
+  router_.get("/users/:name_of_the_user", [&](Exchange exchange) { kept = std::move(exchange); });
+  const auto client = connect();
+  client->send("GET /users/7 HTTP/1.1\r\nHost: a\r\n\r\n");
+  turns();
+  router_ = Router();
+  router_.get("/users/:id", says("new", {"id"}));
+  EXPECT_EQ(kept.request().route(), "/users/:name_of_the_user");
+  EXPECT_EQ(kept.request().param("name_of_the_user"), "7");
+  kept.respond("old");
+  EXPECT_EQ(get("/users/8"), "200 new|8");
+}
+
 using RoutesDeathTest = Routes;
 
-TEST_F(RoutesDeathTest, AreCheckedWhenTheyAreRegistered) {
+TEST_F(RoutesDeathTest, AreValidatedAtRegistration) {
   router_.get("/a/:x", says("x"));
   EXPECT_DEATH(router_.get("a", says("")), "begins with '/'");
   EXPECT_DEATH(router_.get("/a/:x", says("")), "a second handler");

@@ -16,8 +16,12 @@ using http::Exchange;
 
 class SecureServer : public ::testing::Test {
  protected:
-  SecureServer() {
+  SecureServer() { serve({}); }
+
+  // Replaces the server.
+  void serve(OnTlsFailure on_tls_failure) {
     http::ServerOptions options;
+    options.on_tls_failure = std::move(on_tls_failure);
     options.tls =
         must(TlsContext::server({.identities = {test_server().identity()}, .alpn = {"http/1.1"}}));
     server_ = must(http::serve(
@@ -39,7 +43,7 @@ class SecureServer : public ::testing::Test {
   std::string alpn_;
 };
 
-TEST_F(SecureServer, AnswersWhoShakesHands) {
+TEST_F(SecureServer, RespondsAfterHandshake) {
   const TlsContext context = must(
       TlsContext::client({.system_cas = false, .ca = test_root().pem(), .alpn = {"http/1.1"}}));
   std::unique_ptr<RawClient> client;
@@ -54,7 +58,57 @@ TEST_F(SecureServer, AnswersWhoShakesHands) {
   EXPECT_EQ(alpn_, "http/1.1");
 }
 
-TEST_F(SecureServer, GoesOnAsAWebSocket) {
+TEST_F(SecureServer, FailedHandshakeIsExplainedOnBothSides) {
+  TlsFailure failure;
+  Address peer;
+  serve([&](const TlsFailure& why, const Address& from) {
+    failure = why;
+    peer = from;
+  });
+  // This client does not trust the server's root.
+  http::Client client = must(http::Client::create(*loop_, {.tls = must(TlsContext::client())}));
+  EXPECT_EQ(client.last_failure(), "");
+  std::error_code error;
+  const std::string url = "https://localhost:" + std::to_string(server_.address().port()) + "/";
+  const http::Call call = client.fetch(
+      url, [&](Result<http::Response> response) { error = response.error(); });
+  EXPECT_EQ(call.last_failure(), "");
+  run_until(*loop_, [&] { return error && failure.code; });
+  EXPECT_EQ(error, Error::tls_certificate);
+  EXPECT_THAT(std::string(call.last_failure()), ::testing::HasSubstr("CN = Test Root"));
+  EXPECT_EQ(client.last_failure(), call.last_failure());
+  EXPECT_THAT(failure.text, ::testing::Not(::testing::IsEmpty()));
+  EXPECT_TRUE(peer.is_ip());
+  EXPECT_FALSE(http::Call().is_open());
+  EXPECT_EQ(http::Call().last_failure(), "");
+}
+
+TEST_F(SecureServer, FailedCallWithoutTlsHasTheMessageOfItsError) {
+  http::Client client = must(http::Client::create(*loop_));
+  std::error_code error;
+  const http::Call call = client.fetch(
+      "https://a/", [&](Result<http::Response> response) { error = response.error(); });
+  run_until(*loop_, [&] { return static_cast<bool>(error); });
+  EXPECT_EQ(call.last_failure(), error.message());
+  EXPECT_EQ(client.last_failure(), error.message());
+}
+
+TEST_F(SecureServer, MayBeDestroyedByTheReportOfAHandshake) {
+  bool is_reported = false;
+  serve([&](const TlsFailure&, const Address&) {
+    is_reported = true;
+    server_ = http::Server();
+  });
+  std::unique_ptr<RawClient> client;
+  const Connecting connecting = connect(*loop_, server_.address(), [&](Result<Stream> stream) {
+    client = std::make_unique<RawClient>(std::move(*stream));
+    client->send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  });
+  run_until(*loop_, [&] { return is_reported; });
+  run_turns(*loop_, 20);
+}
+
+TEST_F(SecureServer, UpgradesToWebSocket) {
   Party here;
   on_request = [&](Exchange exchange) {
     here.socket = must(http::WebSocket::accept(std::move(exchange), here));
@@ -72,7 +126,25 @@ TEST_F(SecureServer, GoesOnAsAWebSocket) {
   EXPECT_THAT(here.told, ::testing::ElementsAre("closed 1000"));
 }
 
-TEST_F(SecureServer, AnswersNobodyElse) {
+TEST_F(SecureServer, DrainWaitsForHandshakes) {
+  Stream client;
+  bool is_connected = false;
+  const Connecting connecting =
+      connect(*loop_, server_.address(), [&](Result<Stream> stream) {
+        client = must(std::move(stream));
+        is_connected = true;
+      });
+  run_until(*loop_, [&] { return is_connected; });
+  for (int i = 0; i < 5; ++i) loop_->run(Run::no_wait);
+  bool is_done = false;
+  server_.drain(Nanos{60'000'000'000}, [&] { is_done = true; });
+  for (int i = 0; i < 20; ++i) loop_->run(Run::no_wait);
+  EXPECT_FALSE(is_done);
+  client.abort();
+  run_until(*loop_, [&] { return is_done; });
+}
+
+TEST_F(SecureServer, DoesNotRespondToPlaintext) {
   std::unique_ptr<RawClient> client;
   const Connecting connecting = connect(*loop_, server_.address(), [&](Result<Stream> stream) {
     client = std::make_unique<RawClient>(std::move(*stream));
@@ -83,7 +155,7 @@ TEST_F(SecureServer, AnswersNobodyElse) {
   EXPECT_EQ(server_.metrics().requests, 0u);
 }
 
-TEST_F(SecureServer, MayGoWhileHandsAreShaken) {
+TEST_F(SecureServer, MayBeDestroyedDuringHandshake) {
   std::unique_ptr<RawClient> client;
   const Connecting connecting = connect(*loop_, server_.address(), [&](Result<Stream> stream) {
     client = std::make_unique<RawClient>(std::move(*stream));
@@ -92,15 +164,6 @@ TEST_F(SecureServer, MayGoWhileHandsAreShaken) {
   run_turns(*loop_, 20);
   server_ = {};
   run_turns(*loop_, 20);
-}
-
-TEST(Options, HaveNoTlsBehindTheProxyProtocol) {
-  const auto loop = must(Loop::create());
-  http::ServerOptions options;
-  options.tls = must(TlsContext::server({.identities = {test_server().identity()}}));
-  options.proxy_protocol = http::ProxyProtocol::always;
-  const auto server = http::Server::create(*loop, [](Exchange) {}, std::move(options));
-  EXPECT_EQ(server.error(), std::errc::invalid_argument);
 }
 
 }  // namespace

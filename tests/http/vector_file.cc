@@ -15,7 +15,7 @@ namespace {
 
 std::string unescaped(std::string_view text);
 
-// "1000*ab}" and what follows: up to the brace that closes it.
+// Repeats the text of "1000*ab}", up to the brace that closes it. Returns the position after that.
 std::size_t repeat(std::string_view text, std::string& bytes) {
   const std::size_t star = text.find('*');
   const int times = std::atoi(std::string(text.substr(0, star)).c_str());
@@ -29,7 +29,7 @@ std::size_t repeat(std::string_view text, std::string& bytes) {
   return end + 1;
 }
 
-// How much of the text, which is behind a backslash, the escape takes.
+// Decodes the escape after a backslash. Returns its length.
 std::size_t escape(std::string_view text, std::string& bytes) {
   switch (text.empty() ? '\0' : text[0]) {
     case 'r':

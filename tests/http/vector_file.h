@@ -9,12 +9,12 @@ namespace spate::http {
 
 struct Vector {
   std::string name;
-  std::string asked;  // Of answers: the method of the request.
+  std::string asked;  // For responses: the method of the request.
   std::string bytes;
   std::string outcome;  // With its escapes resolved.
 };
 
-// Ends the program at what it cannot read.
+// Reads a file of vectors. Ends the program at a malformed one.
 std::vector<Vector> read_vectors(const char* path);
 
 }  // namespace spate::http

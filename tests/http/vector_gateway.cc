@@ -18,7 +18,7 @@ namespace spate::http {
 
 namespace {
 
-// A server that reads as the codec does, and says 200 to everything.
+// A server that parses as the codec does, and responds to everything with 200.
 class Upstream final : public StreamHandler {
  public:
   explicit Upstream(Stream stream) : stream_(std::move(stream)) { stream_.start(*this); }
@@ -74,7 +74,8 @@ class Way {
       *loop_, [this](Exchange exchange) { gateway_.forward(std::move(exchange), "http://up"); }));
 };
 
-// As an upstream is to see it: the host of an absolute target is said by Host.
+// Returns the request line that the upstream should see: the host of an absolute target moves to
+// Host.
 std::string forwarded_line(const std::string& line) {
   const std::size_t host = line.find("://");
   if (host == std::string::npos || line.find(" /") < host) return line;
@@ -93,7 +94,7 @@ std::vector<Message> forwarded(std::string_view bytes) {
   return messages;
 }
 
-// What breaks off is reset, and a part of it may be lost.
+// A message that breaks off is followed by a reset, so a part of it may be lost.
 bool is_as_sent(const Message& got, const Message& sent) {
   if (got.line != sent.line || got.is_whole != sent.is_whole) return false;
   if (!sent.is_whole) return sent.body.starts_with(got.body);
@@ -109,7 +110,7 @@ bool are_as_sent(const std::vector<Message>& got, const std::vector<Message>& se
 }  // namespace
 
 bool holds_through_gateway(const Vector& vector) {
-  // It has as many fields as may be, and the upstream takes no more of them.
+  // It has the maximum number of fields, and the upstream accepts no more.
   if (vector.name == "fields-most") return true;
   const std::size_t size = vector.bytes.size();
   const std::vector<Message> sent = forwarded(vector.bytes);

@@ -1,12 +1,12 @@
-// What of a vector's bytes a gateway sends to the server behind it.
+// Checks the bytes that a gateway sends upstream for a vector.
 #pragma once
 
 #include "http/vector_file.h"
 
 namespace spate::http {
 
-// Each request that the codec takes, framed anew, and nothing else; however the bytes are split.
-// Prints what is not so.
+// Returns true if each request that the codec accepts is sent, framed again, and nothing else,
+// however the bytes are split. Prints any difference.
 bool holds_through_gateway(const Vector& vector);
 
 }  // namespace spate::http

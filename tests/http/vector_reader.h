@@ -1,4 +1,4 @@
-// What the codec makes of the bytes of a connection, in the words of vectors/README.md.
+// The codec's results for the bytes of a connection, in the words of vectors/README.md.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace spate::http {
 
-// One that was taken, or the beginning of it.
+// An accepted message, or its beginning.
 struct Message {
   std::string line;  // "GET /path".
   std::string body{};
@@ -21,12 +21,12 @@ struct Message {
   bool is_whole = false;
 };
 
-// As a connection of a server or a client reads: what it has used it is not shown again.
+// Reads as a connection of a server or a client does: used bytes are not offered again.
 class Reader {
  public:
   Reader(bool reads_requests, Method asked) : reads_requests_(reads_requests), asked_(asked) {}
 
-  // Returns how much of the bytes was used.
+  // Returns the number of bytes used.
   std::size_t on_data(std::string_view bytes) {
     std::size_t used = 0;
     while (!is_over_ && used < bytes.size()) {
@@ -44,7 +44,7 @@ class Reader {
     return is_in_body_ && framing_.expects_continue && messages_.back().body.empty();
   }
 
-  // All that came, in order. `left` bytes were not used at the end.
+  // Everything received, in order. `left` bytes were unused at the end.
   std::string outcome(std::size_t left) {
     if (!is_over_ && (is_in_body_ || left > 0)) finish("more");
     return said_;

@@ -1,6 +1,7 @@
-// http_vectors (requests|answers) FILE: what the codec makes of each vector, however it is split.
-// http_vectors gateway FILE: what of each request an upstream is sent through a gateway.
-// With --list: prints "name<TAB>bytes in hexadecimal<TAB>outcome" for differential.py.
+// http_vectors (requests|answers) FILE: checks the codec's result for each vector, however it is
+// split. http_vectors gateway FILE: checks the bytes that an upstream receives through a gateway
+// for each request. With --list: prints "name<TAB>bytes in hexadecimal<TAB>outcome" for
+// differential.py.
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -15,7 +16,7 @@ namespace {
 using namespace spate;
 using namespace spate::http;
 
-// In pieces: the first of `first` bytes, the others of `step`.
+// Splits the bytes: the first piece has `first` bytes, the others `step`.
 std::string outcome_of(const Vector& vector, bool is_request, std::size_t first, std::size_t step) {
   Reader reader(is_request, method_of(vector.asked));
   const std::string_view bytes = vector.bytes;
@@ -51,7 +52,7 @@ bool holds(const Vector& vector, bool is_request) {
   const std::size_t size = vector.bytes.size();
   if (!is_as_said(vector, is_request, size, size)) return false;
   if (!is_as_said(vector, is_request, 1, 1)) return false;
-  // Every place of a short one; of a long one as many as the time allows.
+  // Every position of a short one; of a long one as many as the time allows.
   const std::size_t stride = size < 2000 ? 1 : size / 200;
   for (std::size_t first = 1; first < size; first += stride)
     if (!is_as_said(vector, is_request, first, size)) return false;

@@ -1,6 +1,7 @@
 // WebSockets, as a server and as a client.
 #include "http/websocket_harness.h"
 
+#include <set>
 #include <string>
 
 #include "http/codec/websocket_handshake.h"
@@ -38,7 +39,7 @@ std::string from_server(int first, std::string_view payload) {
 
 // ---- the handshake
 
-TEST_F(WebSocketHandshakes, answers_what_the_standard_says) {
+TEST_F(WebSocketHandshakes, RespondAsSpecified) {
   const auto client = raw();
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 101 "));
   EXPECT_THAT(answer, HasSubstr("\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"));
@@ -48,7 +49,7 @@ TEST_F(WebSocketHandshakes, answers_what_the_standard_says) {
   EXPECT_THAT(party.told, IsEmpty());
 }
 
-TEST_F(WebSocketHandshakes, refuses_what_is_no_request_for_one) {
+TEST_F(WebSocketHandshakes, RejectInvalidRequests) {
   const std::string_view good = kAskWebSocket;
   const auto without = [&](std::string_view line) {
     std::string text(good);
@@ -65,12 +66,15 @@ TEST_F(WebSocketHandshakes, refuses_what_is_no_request_for_one) {
   EXPECT_EQ(status_of(without("Sec-WebSocket-Version: 13\r\n")), "426");
   EXPECT_THAT(talk(without("Sec-WebSocket-Version: 13\r\n")),
               HasSubstr("\r\nSec-WebSocket-Version: 13\r\n"));
+  // RFC 9110 §15.5.22.
+  EXPECT_THAT(talk(without("Sec-WebSocket-Version: 13\r\n")),
+              HasSubstr("\r\nConnection: upgrade\r\nUpgrade: websocket\r\n"));
   EXPECT_EQ(status_of("POST" + with("").substr(3)), "405");
   EXPECT_EQ(accept_error, std::errc::protocol_error);
   EXPECT_FALSE(party.socket.is_open());
 }
 
-TEST_F(WebSocketHandshakes, keeps_pages_of_other_origins_out_unless_told_otherwise) {
+TEST_F(WebSocketHandshakes, RejectOtherOriginsByDefault) {
   raw("Origin: http://evil\r\n");
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 403 "));
   EXPECT_EQ(accept_error, std::errc::permission_denied);
@@ -81,7 +85,7 @@ TEST_F(WebSocketHandshakes, keeps_pages_of_other_origins_out_unless_told_otherwi
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 101 "));
 }
 
-TEST_F(WebSocketHandshakes, agrees_on_the_first_protocol_that_both_know) {
+TEST_F(WebSocketHandshakes, SelectFirstCommonProtocol) {
   options.protocols = {"v2", "v1"};
   raw("Sec-WebSocket-Protocol: v1, v2\r\n");
   EXPECT_THAT(answer, HasSubstr("\r\nSec-WebSocket-Protocol: v2\r\n"));
@@ -95,7 +99,7 @@ TEST_F(WebSocketHandshakes, agrees_on_the_first_protocol_that_both_know) {
   EXPECT_EQ(party.socket.protocol(), "v1");
 }
 
-TEST_F(WebSocketHandshakes, of_an_exchange_that_is_over_is_refused) {
+TEST_F(WebSocketHandshakes, FailForFinishedExchange) {
   on_request = [this](http::Exchange exchange) {
     exchange.respond("no");
     accept(std::move(exchange));
@@ -106,7 +110,7 @@ TEST_F(WebSocketHandshakes, of_an_exchange_that_is_over_is_refused) {
 
 class WebSocketClientHandshakes : public WebSocketTest {
  protected:
-  // A client whose server answers so.
+  // Connects a client to a server that responds with `text`.
   void answered(std::string_view text, const WebSocketOptions& its_options = {}) {
     on_request = [text](http::Exchange exchange) {
       http::Fields fields;
@@ -122,7 +126,7 @@ class WebSocketClientHandshakes : public WebSocketTest {
   }
 };
 
-TEST_F(WebSocketClientHandshakes, fails_if_the_server_has_something_else_to_say) {
+TEST_F(WebSocketClientHandshakes, FailIfAcceptKeyIsInvalid) {
   for (const char* bad :
        {"", "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", "Sec-WebSocket-Accept:"}) {
     party.told.clear();
@@ -133,14 +137,14 @@ TEST_F(WebSocketClientHandshakes, fails_if_the_server_has_something_else_to_say)
   }
 }
 
-TEST_F(WebSocketClientHandshakes, fails_if_the_server_does_not_want) {
+TEST_F(WebSocketClientHandshakes, FailIfServerRefuses) {
   on_request = [](http::Exchange exchange) { exchange.respond(http::Status::forbidden); };
   join(party);
   EXPECT_THAT(party.told, ElementsAre(StartsWith("closed 1006")));
   EXPECT_EQ(party.error, HttpError::not_upgraded);
 }
 
-TEST_F(WebSocketClientHandshakes, fails_if_the_server_agrees_to_what_it_was_not_asked) {
+TEST_F(WebSocketClientHandshakes, FailIfServerSelectsUnofferedProtocolOrExtension) {
   const std::pair<http::FieldId, std::string> answers[] = {
       {http::FieldId::sec_websocket_protocol, "v2"},
       {http::FieldId::sec_websocket_protocol, ""},
@@ -160,7 +164,7 @@ TEST_F(WebSocketClientHandshakes, fails_if_the_server_agrees_to_what_it_was_not_
   }
 }
 
-TEST_F(WebSocketClientHandshakes, fails_within_the_deadline_of_the_call) {
+TEST_F(WebSocketClientHandshakes, FailAtDeadlineOfTheCall) {
   http::Exchange kept;
   on_request = [&](http::Exchange exchange) { kept = std::move(exchange); };
   party.socket =
@@ -173,13 +177,14 @@ TEST_F(WebSocketClientHandshakes, fails_within_the_deadline_of_the_call) {
   EXPECT_EQ(party.error, Error::deadline);
 }
 
-TEST_F(WebSocketClientHandshakes, refuses_what_cannot_be_asked) {
+TEST_F(WebSocketClientHandshakes, RejectInvalidArguments) {
   const auto error_of = [&](std::string_view url, CallOptions call = {},
                             WebSocketOptions its_options = {}) {
     auto socket = WebSocket::connect(client_, url, party, its_options, std::move(call));
     return socket ? std::error_code() : socket.error();
   };
-  EXPECT_EQ(error_of("http://a/"), std::errc::invalid_argument);
+  EXPECT_EQ(error_of("http://a/"), http::HttpError::unknown_scheme);
+  EXPECT_EQ(error_of("a"), http::HttpError::invalid_url);
   EXPECT_EQ(error_of("ws://a/", {.method = http::Method::post}), std::errc::invalid_argument);
   EXPECT_EQ(error_of("ws://a/", {.body = bytes_of("a")}), std::errc::invalid_argument);
   EXPECT_EQ(error_of("ws://a/", {.upgrade = "a"}), std::errc::invalid_argument);
@@ -189,7 +194,99 @@ TEST_F(WebSocketClientHandshakes, refuses_what_cannot_be_asked) {
   EXPECT_THAT(party.told, IsEmpty());
 }
 
-TEST_F(WebSocketClientHandshakes, may_be_given_up) {
+// ---- close() and abort(), in each state
+
+class WebSocketEndings : public WebSocketTest {
+ protected:
+  void begin_connecting(Party& there) {
+    there.socket = must(WebSocket::connect(client_, "ws://a/chat", there));
+  }
+};
+
+TEST_F(WebSocketEndings, CloseWhileConnectingCancelsTheHandshake) {
+  Party there;
+  begin_connecting(there);
+  there.socket.close(CloseCode::normal, "changed my mind");
+  EXPECT_THAT(there.told, IsEmpty());  // Not from inside the call.
+  EXPECT_TRUE(there.socket.is_open());
+  there.socket.close();
+  turns();
+  EXPECT_THAT(there.told, ElementsAre("closed 1006: Operation canceled"));
+  EXPECT_EQ(there.error, std::errc::operation_canceled);
+  EXPECT_FALSE(there.socket.is_open());
+  turns();
+  EXPECT_EQ(there.told.size(), 1u);
+}
+
+TEST_F(WebSocketEndings, AbortWhileConnectingCallsNoHandler) {
+  Party there;
+  begin_connecting(there);
+  there.socket.abort();
+  turns();
+  EXPECT_THAT(there.told, IsEmpty());
+  EXPECT_FALSE(there.socket.is_open());
+}
+
+TEST_F(WebSocketEndings, AbortAfterCloseWhileConnectingCallsNoHandler) {
+  Party there;
+  begin_connecting(there);
+  there.socket.close();
+  there.socket.abort();
+  turns();
+  EXPECT_THAT(there.told, IsEmpty());
+}
+
+TEST_F(WebSocketEndings, DestructionAfterCloseWhileConnectingCallsNoHandler) {
+  Party there;
+  begin_connecting(there);
+  there.socket.close();
+  there.socket = WebSocket();
+  turns();
+  EXPECT_THAT(there.told, IsEmpty());
+}
+
+TEST_F(WebSocketEndings, CloseInOnOpenEndsNormally) {
+  Party there;
+  there.on_told = [&](const std::string& what) {
+    if (what == "open") there.socket.close(CloseCode::normal, "bye");
+  };
+  join(there);
+  EXPECT_THAT(there.told, ElementsAre("open", "closed 1000"));
+  EXPECT_THAT(party.told, ElementsAre("closed 1000 bye"));
+}
+
+TEST_F(WebSocketEndings, CloseAgainDoesNothing) {
+  Party there;
+  join(there);
+  there.socket.close(CloseCode::normal, "first");
+  there.socket.close(CloseCode::going_away, "second");
+  turns();
+  EXPECT_THAT(party.told, ElementsAre("closed 1000 first"));
+}
+
+TEST_F(WebSocketEndings, CloseAfterPeerClosedDoesNothing) {
+  Party there;
+  join(there);
+  party.socket.close(CloseCode::going_away);
+  there.on_told = [&](const std::string&) { there.socket.close(); };
+  turns();
+  EXPECT_EQ(there.told.back(), "closed 1001");
+  there.socket.close();
+  turns();
+  EXPECT_EQ(there.told.back(), "closed 1001");
+}
+
+TEST_F(WebSocketEndings, AbortAfterCloseCallsNoHandler) {
+  Party there;
+  join(there);
+  there.told.clear();
+  there.socket.close();
+  there.socket.abort();
+  turns();
+  EXPECT_THAT(there.told, IsEmpty());
+}
+
+TEST_F(WebSocketClientHandshakes, MayBeCancelled) {
   {
     Party other;
     other.socket = must(WebSocket::connect(client_, "ws://a/", other));
@@ -204,7 +301,7 @@ TEST_F(WebSocketClientHandshakes, may_be_given_up) {
   EXPECT_THAT(other.told, IsEmpty());
 }
 
-TEST_F(WebSocketClientHandshakes, ends_with_everything_destroyed_in_on_open) {
+TEST_F(WebSocketClientHandshakes, AllowDestructionInOnOpen) {
   auto other = std::make_unique<Party>();
   Party* told = other.get();
   told->on_told = [&](const std::string&) {
@@ -219,7 +316,7 @@ TEST_F(WebSocketClientHandshakes, ends_with_everything_destroyed_in_on_open) {
 
 // ---- messages
 
-TEST_F(WebSockets, carry_messages_of_every_size_both_ways) {
+TEST_F(WebSockets, CarryMessagesOfEverySizeBothWays) {
   Party other;
   WebSocketOptions large{.max_message = 300'000};
   options = large;
@@ -244,14 +341,14 @@ TEST_F(WebSockets, carry_messages_of_every_size_both_ways) {
   }
 }
 
-TEST_F(WebSockets, read_what_came_with_the_handshake) {
+TEST_F(WebSockets, ReadDataThatArrivesWithTheHandshake) {
   const auto client = connect();
   client->send(std::string(kAskWebSocket) + "\r\n" + frame({}, "early"));
   turns();
   EXPECT_THAT(party.told, ElementsAre("text early"));
 }
 
-TEST_F(WebSockets, send_messages_in_parts) {
+TEST_F(WebSockets, SendMessagesInParts) {
   Party other;
   join(other, {.view = MessageView::parts});
   EXPECT_TRUE(party.socket.send_part(MessageKind::text, bytes_of("Hel"), false));
@@ -264,7 +361,7 @@ TEST_F(WebSockets, send_messages_in_parts) {
   EXPECT_THAT(party.told, ElementsAre("pong p"));
 }
 
-TEST_F(WebSockets, answer_pings) {
+TEST_F(WebSockets, RespondToPings) {
   const auto client = raw();
   EXPECT_EQ(exchange(*client, frame({.first = 0x89}, "abc")), from_server(0x8a, "abc"));
   EXPECT_TRUE(party.socket.ping(bytes_of("x")));
@@ -273,7 +370,7 @@ TEST_F(WebSockets, answer_pings) {
   EXPECT_THAT(party.told, ElementsAre("pong x"));
 }
 
-TEST_F(WebSockets, stop_reading_while_paused) {
+TEST_F(WebSockets, StopReadingWhilePaused) {
   const auto client = raw();
   party.on_told = [&](const std::string&) { party.socket.pause(); };
   exchange(*client, frame({}, "a") + frame({}, "b"));
@@ -283,7 +380,7 @@ TEST_F(WebSockets, stop_reading_while_paused) {
   EXPECT_THAT(party.told, ElementsAre("text a", "text b"));
 }
 
-TEST_F(WebSockets, show_the_message_even_if_they_are_destroyed_meanwhile) {
+TEST_F(WebSockets, DeliverTheMessageThoughTheyAreDestroyedMeanwhile) {
   const auto client = raw();
   std::string seen;
   party.on_told = [&](const std::string& what) {
@@ -297,7 +394,7 @@ TEST_F(WebSockets, show_the_message_even_if_they_are_destroyed_meanwhile) {
   EXPECT_THAT(client->received, StartsWith(from_server(0x88, close_text(1001))));
 }
 
-TEST_F(WebSockets, answer_every_breach_with_its_code_and_end) {
+TEST_F(WebSockets, CloseWithMatchingCodeOnProtocolErrors) {
   const std::pair<std::string, int> breaches[] = {
       {frame({.first = 0x83}, ""), 1002},
       {frame({.is_masked = false}, "a"), 1002},
@@ -322,7 +419,7 @@ TEST_F(WebSockets, answer_every_breach_with_its_code_and_end) {
 
 // ---- ends
 
-TEST_F(WebSockets, say_goodbye_when_they_are_told_so) {
+TEST_F(WebSockets, RespondToCloseFrame) {
   const auto client = raw();
   EXPECT_EQ(exchange_last(*client, frame({.first = 0x88}, close_text(3001, "bye"))),
             from_server(0x88, close_text(3001)));
@@ -331,13 +428,13 @@ TEST_F(WebSockets, say_goodbye_when_they_are_told_so) {
   EXPECT_FALSE(party.socket.send("late"));
 }
 
-TEST_F(WebSockets, echo_no_code_where_there_is_none) {
+TEST_F(WebSockets, EchoCloseFrameWithoutCode) {
   const auto client = raw();
   EXPECT_EQ(exchange_last(*client, frame({.first = 0x88}, "")), from_server(0x88, ""));
   EXPECT_THAT(party.told, ElementsAre("closed 1005"));
 }
 
-TEST_F(WebSockets, close_with_a_code_and_a_reason_either_way) {
+TEST_F(WebSockets, CloseWithCodeAndReasonFromEitherSide) {
   for (const bool is_server : {true, false}) {
     party.told.clear();
     Party other;
@@ -350,7 +447,7 @@ TEST_F(WebSockets, close_with_a_code_and_a_reason_either_way) {
   }
 }
 
-TEST_F(WebSockets, show_nothing_once_they_have_said_goodbye) {
+TEST_F(WebSockets, DeliverNoMessagesAfterClose) {
   const auto client = raw();
   party.on_told = [&](const std::string&) { party.socket.close(); };
   exchange(*client, frame({}, "a") + frame({}, "b") + frame({.first = 0x8a}, "c"));
@@ -359,7 +456,7 @@ TEST_F(WebSockets, show_nothing_once_they_have_said_goodbye) {
   EXPECT_THAT(party.told, ElementsAre("text a", "closed 1000"));
 }
 
-TEST_F(WebSockets, resume_to_hear_the_answer_to_a_goodbye) {
+TEST_F(WebSockets, ResumeOnCloseToReadTheCloseFrame) {
   const auto client = raw();
   party.socket.pause();
   exchange(*client, frame({}, "a"));
@@ -368,7 +465,7 @@ TEST_F(WebSockets, resume_to_hear_the_answer_to_a_goodbye) {
   EXPECT_THAT(party.told, ElementsAre("closed 1000"));
 }
 
-TEST_F(WebSockets, wait_for_the_answer_to_a_goodbye_for_a_while_only) {
+TEST_F(WebSockets, WaitForTheCloseFrameUntilTheTimeout) {
   const auto client = raw();
   party.socket.close();
   pass(4s);
@@ -378,7 +475,7 @@ TEST_F(WebSockets, wait_for_the_answer_to_a_goodbye_for_a_while_only) {
   EXPECT_EQ(party.error, Error::deadline);
 }
 
-TEST_F(WebSockets, are_told_when_the_other_side_is_lost) {
+TEST_F(WebSockets, ReportLostConnection) {
   const auto client = raw();
   client->stream().end();
   turns();
@@ -386,7 +483,7 @@ TEST_F(WebSockets, are_told_when_the_other_side_is_lost) {
   EXPECT_EQ(party.error, std::errc::connection_reset);
 }
 
-TEST_F(WebSockets, are_told_nothing_after_abort) {
+TEST_F(WebSockets, ReceiveNoCallbacksAfterAbort) {
   const auto client = raw();
   party.socket.abort();
   turns();
@@ -394,7 +491,7 @@ TEST_F(WebSockets, are_told_nothing_after_abort) {
   EXPECT_THAT(party.told, IsEmpty());
 }
 
-TEST_F(WebSockets, that_are_empty_refuse_everything) {
+TEST_F(WebSockets, RejectAllOperationsWhenEmpty) {
   WebSocket none;
   EXPECT_FALSE(none.is_open() || none.is_writable() || none.is_full());
   EXPECT_FALSE(none.send("a") || none.ping() || none.send_part(MessageKind::text, {}, true));
@@ -409,7 +506,7 @@ TEST_F(WebSockets, that_are_empty_refuse_everything) {
   EXPECT_FALSE(topic.subscribe(none) || topic.has(none) || topic.unsubscribe(none));
 }
 
-TEST_F(WebSockets, may_outlive_the_loop) {
+TEST_F(WebSockets, MayOutliveTheLoop) {
   const auto loop = must(Loop::create());
   auto own_loop = must(Loop::create({.clock = &clock_}));
   {
@@ -430,11 +527,11 @@ TEST_F(WebSockets, may_outlive_the_loop) {
 
 // ---- silence
 
-TEST_F(WebSockets, ping_who_is_silent_and_give_up_who_does_not_answer) {
+TEST_F(WebSockets, PingIdlePeersAndCloseUnresponsiveOnes) {
   options.ping_after = 10s;
   const auto client = raw();
   exchange(*client, frame({}, "a"));
-  pass(11s);  // Something had come.
+  pass(11s);  // Input postpones the ping.
   EXPECT_EQ(client->received, "");
   pass(11s);
   EXPECT_EQ(client->received, from_server(0x89, ""));
@@ -447,7 +544,7 @@ TEST_F(WebSockets, ping_who_is_silent_and_give_up_who_does_not_answer) {
   EXPECT_TRUE(client->is_ended || client->is_closed);
 }
 
-TEST_F(WebSockets, let_the_loop_end_when_the_last_is_gone) {
+TEST_F(WebSockets, LeaveNoTimersAfterTheLastIsClosed) {
   const auto timers_behind_one = [&](Nanos ping_after) {
     options.ping_after = ping_after;
     const auto client = raw();
@@ -459,7 +556,7 @@ TEST_F(WebSockets, let_the_loop_end_when_the_last_is_gone) {
   EXPECT_EQ(timers_behind_one(10s), without);
 }
 
-TEST_F(WebSockets, do_not_ping_if_they_are_not_to) {
+TEST_F(WebSockets, DoNotPingIfDisabled) {
   options.ping_after = Nanos{0};
   const auto client = raw();
   pass(1000s);
@@ -467,7 +564,7 @@ TEST_F(WebSockets, do_not_ping_if_they_are_not_to) {
   EXPECT_TRUE(party.socket.is_open());
 }
 
-TEST_F(WebSockets, that_are_paused_hear_nothing_and_do_not_mind) {
+TEST_F(WebSockets, DoNotTimeOutWhilePaused) {
   options.ping_after = 10s;
   const auto client = raw();
   pass(11s);  // Pings.
@@ -477,7 +574,7 @@ TEST_F(WebSockets, that_are_paused_hear_nothing_and_do_not_mind) {
   EXPECT_TRUE(party.socket.is_open());
 }
 
-TEST_F(WebSockets, of_other_options_have_other_patience) {
+TEST_F(WebSockets, WithOtherOptionsUseOtherTimeouts) {
   options.ping_after = 10s;
   const auto quick = raw();
   Party other;
@@ -491,7 +588,7 @@ TEST_F(WebSockets, of_other_options_have_other_patience) {
 
 // ---- back-pressure
 
-TEST_F(WebSockets, drop_messages_but_no_pongs_if_they_are_to) {
+TEST_F(WebSockets, DropMessagesButNotPongsIfConfigured) {
   options.limits = {.low = 10, .high = 1000, .max = 2000, .when_full = WhenFull::drop};
   const auto client = raw();
   client->stream().pause();
@@ -500,7 +597,7 @@ TEST_F(WebSockets, drop_messages_but_no_pongs_if_they_are_to) {
   EXPECT_TRUE(party.socket.is_full());
   for (int i = 0; i < 1000; ++i) client->send(frame({.first = 0x89}, std::to_string(i)));
   turns();
-  EXPECT_LE(party.socket.queued(), 2000u);  // One pong waits, and it is the last.
+  EXPECT_LE(party.socket.queued(), 2000u);  // Only the last pong is queued.
   client->stream().resume();
   turns();
   EXPECT_THAT(client->received, EndsWith(from_server(0x8a, "999")));
@@ -508,7 +605,7 @@ TEST_F(WebSockets, drop_messages_but_no_pongs_if_they_are_to) {
   EXPECT_TRUE(party.socket.send("again"));
 }
 
-TEST_F(WebSockets, close_who_reads_too_slowly_unless_they_drop) {
+TEST_F(WebSockets, CloseSlowReaders) {
   options.limits = {.low = 10, .high = 1000, .max = 2000};
   const auto client = raw();
   client->stream().pause();
@@ -517,7 +614,7 @@ TEST_F(WebSockets, close_who_reads_too_slowly_unless_they_drop) {
   EXPECT_EQ(party.error, Error::queue_full);
 }
 
-TEST_F(WebSockets, leave_unread_what_would_be_answered_to_who_does_not_read) {
+TEST_F(WebSockets, PauseReadingWhileThePeerDoesNotRead) {
   options.limits = {.low = 10, .high = 1000, .pause_reading = true};
   const auto client = raw();
   party.on_told = [&](const std::string& what) {
@@ -536,7 +633,7 @@ TEST_F(WebSockets, leave_unread_what_would_be_answered_to_who_does_not_read) {
 
 // ---- compression
 
-TEST_F(WebSockets, compress_if_both_want_to) {
+TEST_F(WebSockets, CompressIfBothSidesAgree) {
   options.compression = WebSocketCompression::each_message;
   WebSocketOptions its{.compression = WebSocketCompression::each_message};
   Party other;
@@ -550,7 +647,7 @@ TEST_F(WebSockets, compress_if_both_want_to) {
   EXPECT_EQ(other.told.back(), "text " + message);
 }
 
-TEST_F(WebSockets, do_not_compress_if_one_does_not_want_to_or_it_is_short) {
+TEST_F(WebSockets, DoNotCompressIfOneSideDeclinesOrMessageIsShort) {
   const auto client = raw("Sec-WebSocket-Extensions: permessage-deflate\r\n");
   EXPECT_THAT(answer, Not(HasSubstr("Extensions")));
   options.compression = WebSocketCompression::each_message;
@@ -566,7 +663,7 @@ TEST_F(WebSockets, do_not_compress_if_one_does_not_want_to_or_it_is_short) {
 
 // ---- topics
 
-TEST_F(WebSockets, are_told_what_their_topics_publish) {
+TEST_F(WebSockets, ReceiveMessagesOfTheirTopics) {
   Topic topic;
   Party one;
   accepting = &one;
@@ -590,7 +687,25 @@ TEST_F(WebSockets, are_told_what_their_topics_publish) {
   EXPECT_EQ(topic.size(), 0u);
 }
 
-TEST_F(WebSockets, leave_their_topics_when_they_close_and_topics_leave_them) {
+TEST_F(WebSockets, SenderDoesNotReceiveItsMessageToOthers) {
+  Topic topic;
+  Party one;
+  accepting = &one;
+  const auto first = raw();
+  accepting = &party;
+  const auto second = raw();
+  EXPECT_TRUE(topic.subscribe(one.socket) && topic.subscribe(party.socket));
+  EXPECT_EQ(topic.publish_to_others(one.socket, "news"), 1u);
+  EXPECT_EQ(topic.publish_to_others({}, "all"), 2u);
+  EXPECT_TRUE(topic.unsubscribe(one.socket));
+  EXPECT_EQ(topic.publish_to_others(one.socket, "more"), 1u);
+  turns();
+  EXPECT_EQ(first->received, from_server(0x81, "all"));
+  EXPECT_EQ(second->received,
+            from_server(0x81, "news") + from_server(0x81, "all") + from_server(0x81, "more"));
+}
+
+TEST_F(WebSockets, LeaveTopicsOnCloseAndTopicDestruction) {
   const auto client = raw();
   Topic lasting;
   {
@@ -604,7 +719,7 @@ TEST_F(WebSockets, leave_their_topics_when_they_close_and_topics_leave_them) {
   EXPECT_FALSE(lasting.subscribe(party.socket));
 }
 
-TEST_F(WebSockets, of_clients_are_told_by_topics_with_masks) {
+TEST_F(WebSockets, ClientReceivesMaskedTopicMessages) {
   Party other;
   join(other);
   Topic topic;
@@ -623,7 +738,7 @@ struct LoggedSession : http::WebSocketSession {
     log.push_back("open");
     if (then) then(*this);
   }
-  void on_message(Bytes bytes, MessageKind kind) override {
+  void on_message(MessageKind kind, Bytes bytes) override {
     socket().send(kind, bytes);
     if (then) then(*this);
   }
@@ -650,7 +765,7 @@ class WebSocketSessionTest : public WebSocketTest {
   LoggedSession* session = nullptr;
 };
 
-TEST_F(WebSocketSessionTest, lives_as_long_as_its_connection) {
+TEST_F(WebSocketSessionTest, IsDestroyedWithItsConnection) {
   const auto client = raw();
   EXPECT_EQ(sessions->size(), 1u);
   EXPECT_EQ(exchange(*client, frame({}, "echo")), from_server(0x81, "echo"));
@@ -659,13 +774,13 @@ TEST_F(WebSocketSessionTest, lives_as_long_as_its_connection) {
   EXPECT_TRUE(sessions->empty());
 }
 
-TEST_F(WebSocketSessionTest, is_not_made_for_who_is_refused) {
+TEST_F(WebSocketSessionTest, IsNotCreatedForRejectedHandshake) {
   raw("Origin: http://b\r\n");
   EXPECT_EQ(session, nullptr);
   EXPECT_THAT(log, ElementsAre("destroyed"));
 }
 
-TEST_F(WebSocketSessionTest, may_end_itself_or_all_in_every_callback) {
+TEST_F(WebSocketSessionTest, MayEndItselfOrAllInEveryCallback) {
   for (const bool is_all : {false, true}) {
     for (const char* where : {"open", "message", "closed"}) {
       log.clear();
@@ -685,7 +800,7 @@ TEST_F(WebSocketSessionTest, may_end_itself_or_all_in_every_callback) {
   }
 }
 
-TEST_F(WebSocketSessionTest, stays_while_its_callback_runs_the_loop) {
+TEST_F(WebSocketSessionTest, OutlivesANestedRunInItsCallback) {
   const auto client = raw();
   LoggedSession::then = [&](LoggedSession& one) {
     turns();
@@ -696,7 +811,48 @@ TEST_F(WebSocketSessionTest, stays_while_its_callback_runs_the_loop) {
   EXPECT_THAT(log, ElementsAre("open", "closed 1005", "still there", "destroyed"));
 }
 
-TEST_F(WebSocketSessionTest, is_closed_with_all_the_others) {
+TEST_F(WebSocketSessionTest, EachSessionIsVisitedOnce) {
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 5; ++i) clients.push_back(raw());
+  std::set<LoggedSession*> seen;
+  sessions->for_each([&](LoggedSession& one) { EXPECT_TRUE(seen.insert(&one).second); });
+  EXPECT_EQ(seen.size(), 5u);
+}
+
+TEST_F(WebSocketSessionTest, VisitsGoOnWhenSessionsEnd) {
+  for (const bool all : {false, true}) {
+    std::vector<std::unique_ptr<RawClient>> clients;
+    for (int i = 0; i < 5; ++i) clients.push_back(raw());
+    int calls = 0;
+    sessions->for_each([&](LoggedSession&) {
+      ++calls;
+      std::vector<LoggedSession*> ending;
+      sessions->for_each([&](LoggedSession& other) { ending.push_back(&other); });
+      for (LoggedSession* other : ending)
+        if (all || other != ending.back()) other->abort();
+      turns();
+    });
+    EXPECT_EQ(calls, all ? 1 : 2);
+    EXPECT_EQ(sessions->size(), all ? 0u : 1u);
+    sessions.emplace(loop_);
+  }
+}
+
+TEST_F(WebSocketSessionTest, VisitEndsWithItsList) {
+  auto list = std::make_unique<http::WebSocketSessions<LoggedSession>>(loop_);
+  on_request = [&](http::Exchange exchange) { list->accept(std::move(exchange), log); };
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 3; ++i) clients.push_back(raw());
+  int calls = 0;
+  list->for_each([&](LoggedSession&) {
+    ++calls;
+    list.reset();
+  });
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(std::ranges::count(log, "destroyed"), 3);
+}
+
+TEST_F(WebSocketSessionTest, CloseAllClosesEachSession) {
   const auto first = raw();
   const auto second = raw();
   sessions->close_all(CloseCode::service_restart, "soon back");

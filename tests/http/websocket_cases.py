@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Autobahn's cases, asked of the WebSockets of both sides.   websocket_cases.py [--long] PROGRAM
+"""Runs Autobahn's cases against the WebSockets of both sides.   websocket_cases.py [--long] PROGRAM
 
-PROGRAM is http_websocket_peer. The cases are run by `kosoku`, of Python's package index; without it
-the test is skipped. --long also has those of long messages and of compression, which take minutes.
+PROGRAM is http_websocket_peer. The cases are run by `kosoku`, from Python's package index; without
+it the test is skipped. --long adds those of long messages and of compression, which take minutes.
 """
 
 import json
@@ -13,14 +13,18 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import missing
+
 PATIENCE = 60  # Seconds; for all of them:
 LONG_PATIENCE = 1800
 SHORT = [f"{number}.*" for number in (1, 2, 3, 4, 5, 6, 7, 10)]
 FINE = {"OK", "INFORMATIONAL", "NON-STRICT"}
-# Of compression, what is not offered and need not be (RFC 7692, 7.1.2): a server of ours has no
-# smaller windows, a client none that the server may choose. The cases are UNIMPLEMENTED then.
+# Optional parameters of compression that we do not offer (RFC 7692, 7.1.2): our server has no
+# smaller windows, and our client does not let the server choose one. The cases are UNIMPLEMENTED
+# then.
 DECLINED = {"ask_server": re.compile(r"13\.[35]\."), "ask_client": re.compile(r"13\.[3456]\.")}
-# A case that cannot make its own messages.
+# A case whose own messages cannot be made (a bug of the suite).
 BROKEN = "Strings must be encoded before hashing"
 
 
@@ -71,7 +75,7 @@ class Cases:
 
 
 def failures(directory, declined):
-    """(how many were run, those that were declined, those that failed)"""
+    """Returns (the number run, those declined, those failed)."""
     with open(os.path.join(directory, "index.json"), encoding="utf-8") as file:
         (cases,) = json.load(file).values()
     failed, fewer = [], 0
@@ -91,8 +95,8 @@ def failures(directory, declined):
 def main(arguments):
     suite = shutil.which("kosoku")
     if suite is None:
-        print("kosoku is not installed")
-        return 77
+        print(missing.not_installed("kosoku"))
+        return missing.SKIPPED
     cases = Cases(suite, arguments[-1], "--long" in arguments)
     all_failed = []
     for ask in (cases.ask_server, cases.ask_client):

@@ -23,7 +23,7 @@ class WebSocketDraining : public WebSocketTest {
   bool is_done = false;
 };
 
-TEST_F(WebSocketDraining, both_sides_say_goodbye_and_the_drain_is_done) {
+TEST_F(WebSocketDraining, BothSidesCloseAndTheDrainEnds) {
   Party other;
   join(other);
   drain(30 * kSecond);
@@ -34,7 +34,7 @@ TEST_F(WebSocketDraining, both_sides_say_goodbye_and_the_drain_is_done) {
   EXPECT_TRUE(is_done);
 }
 
-TEST_F(WebSocketDraining, what_was_sent_before_is_heard_before) {
+TEST_F(WebSocketDraining, EarlierMessagesAreDeliveredBeforeTheCloseFrame) {
   Party other;
   join(other);
   party.socket.send("last words");
@@ -44,7 +44,7 @@ TEST_F(WebSocketDraining, what_was_sent_before_is_heard_before) {
   EXPECT_THAT(other.told, ElementsAre("open", "text last words", "closed 1001"));
 }
 
-TEST_F(WebSocketDraining, who_does_not_answer_has_its_close_timeout) {
+TEST_F(WebSocketDraining, UnresponsivePeerIsClosedAfterCloseTimeout) {
   const auto client = raw();
   drain(30 * kSecond);
   turns();
@@ -56,7 +56,7 @@ TEST_F(WebSocketDraining, who_does_not_answer_has_its_close_timeout) {
   EXPECT_TRUE(is_done);
 }
 
-TEST_F(WebSocketDraining, who_does_not_answer_has_no_more_than_the_grace) {
+TEST_F(WebSocketDraining, UnresponsivePeerIsClosedAfterGrace) {
   options.close_timeout = 60 * kSecond;
   const auto client = raw();
   drain(3 * kSecond);
@@ -71,7 +71,7 @@ TEST_F(WebSocketDraining, who_does_not_answer_has_no_more_than_the_grace) {
   EXPECT_TRUE(is_done);
 }
 
-TEST_F(WebSocketDraining, one_that_is_paused_and_never_pinged_is_told_as_well) {
+TEST_F(WebSocketDraining, PausedSocketWithoutPingsIsClosedAsWell) {
   options.ping_after = Nanos{0};
   Party other;
   join(other);
@@ -82,7 +82,7 @@ TEST_F(WebSocketDraining, one_that_is_paused_and_never_pinged_is_told_as_well) {
   EXPECT_TRUE(is_done);
 }
 
-TEST_F(WebSocketDraining, one_of_another_kind_is_told_as_well) {
+TEST_F(WebSocketDraining, SocketsWithOtherOptionsAreClosedAsWell) {
   Party first;
   join(first);
   Party second_here;
@@ -97,7 +97,7 @@ TEST_F(WebSocketDraining, one_of_another_kind_is_told_as_well) {
   EXPECT_TRUE(is_done);
 }
 
-TEST_F(WebSocketDraining, a_program_may_have_said_another_goodbye) {
+TEST_F(WebSocketDraining, CloseCodeOfTheProgramIsKept) {
   Party other;
   join(other);
   party.socket.close(CloseCode{4000}, "moved");
@@ -107,7 +107,7 @@ TEST_F(WebSocketDraining, a_program_may_have_said_another_goodbye) {
   EXPECT_TRUE(is_done);
 }
 
-TEST_F(WebSocketDraining, a_handle_that_outlives_its_connection_is_not_waited_for) {
+TEST_F(WebSocketDraining, HandleOfClosedConnectionIsNotAwaited) {
   Party other;
   join(other);
   other.socket.close();
@@ -118,7 +118,7 @@ TEST_F(WebSocketDraining, a_handle_that_outlives_its_connection_is_not_waited_fo
   EXPECT_TRUE(is_done);
 }
 
-TEST_F(WebSocketDraining, one_that_is_let_go_is_not_waited_for) {
+TEST_F(WebSocketDraining, DestroyedSocketIsNotAwaited) {
   const auto client = raw();
   drain(30 * kSecond);
   turns();
@@ -128,7 +128,7 @@ TEST_F(WebSocketDraining, one_that_is_let_go_is_not_waited_for) {
   EXPECT_TRUE(is_done);
 }
 
-TEST_F(WebSocketDraining, who_comes_late_is_told_503) {
+TEST_F(WebSocketDraining, LateHandshakeIsRefusedWith503) {
   const auto client = connect();
   drain(30 * kSecond);
   client->send(std::string(kAskWebSocket) + "\r\n");
@@ -138,7 +138,7 @@ TEST_F(WebSocketDraining, who_comes_late_is_told_503) {
   EXPECT_FALSE(party.socket.is_open());
 }
 
-TEST_F(WebSocketDraining, those_of_another_server_go_on) {
+TEST_F(WebSocketDraining, SocketsOfAnotherServerStayOpen) {
   Party other;
   join(other);
   const http::Server first = std::exchange(server_, {});
@@ -158,7 +158,7 @@ TEST_F(WebSocketDraining, those_of_another_server_go_on) {
   EXPECT_THAT(party.told, ElementsAre("text still here"));
 }
 
-TEST_F(WebSocketDraining, those_of_a_server_that_is_gone_go_on) {
+TEST_F(WebSocketDraining, SocketsOutliveTheirServer) {
   Party other;
   join(other);
   drain(3 * kSecond);
@@ -169,7 +169,7 @@ TEST_F(WebSocketDraining, those_of_a_server_that_is_gone_go_on) {
   EXPECT_FALSE(is_done);
 }
 
-TEST_F(WebSocketDraining, the_server_may_go_while_the_last_are_told) {
+TEST_F(WebSocketDraining, ServerMayBeDestroyedInOnClosed) {
   options.close_timeout = 60 * kSecond;
   const auto first = raw();
   Party second_here;
@@ -184,7 +184,7 @@ TEST_F(WebSocketDraining, the_server_may_go_while_the_last_are_told) {
   EXPECT_FALSE(is_done);
 }
 
-TEST_F(WebSocketDraining, handles_may_go_while_they_are_told) {
+TEST_F(WebSocketDraining, HandlesMayBeDestroyedInOnClosed) {
   options.close_timeout = 60 * kSecond;
   Party second_here;
   const auto first = raw();

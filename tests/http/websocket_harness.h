@@ -1,5 +1,5 @@
-// What the tests of WebSockets share: a server that accepts them, clients of ours, and clients that
-// send what bytes they are told.
+// Shared by the tests of WebSockets: a server that accepts them, our clients, and clients that send
+// given bytes.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -23,15 +23,15 @@ inline constexpr std::string_view kAskWebSocket =
     "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
-// Writes down what it is told: "open", "text abc", "part abc...", "pong", "drained",
-// "closed 1000 bye", "closed 1006 Connection reset by peer".
+// Records its callbacks: "open", "text abc", "part abc...", "pong", "drained", "closed 1000 bye",
+// "closed 1006 Connection reset by peer".
 class Party final : public http::WebSocketHandler {
  public:
   void on_open() override { tell("open"); }
-  void on_message(Bytes bytes, http::MessageKind kind) override {
+  void on_message(http::MessageKind kind, Bytes bytes) override {
     tell((kind == http::MessageKind::text ? "text " : "binary ") + std::string(text_of(bytes)));
   }
-  void on_part(Bytes bytes, http::MessageKind, bool is_last) override {
+  void on_part(http::MessageKind, Bytes bytes, bool is_last) override {
     tell("part " + std::string(text_of(bytes)) + (is_last ? "" : "..."));
   }
   void on_pong(Bytes bytes) override { tell("pong " + std::string(text_of(bytes))); }
@@ -74,7 +74,7 @@ class WebSocketTest : public HttpServerTest {
     accept_error = socket ? std::error_code() : socket.error();
     if (socket) accepting->socket = std::move(*socket);
   }
-  // A client of bytes that has been accepted.
+  // Returns a client of raw bytes whose handshake is done.
   std::unique_ptr<RawClient> raw(std::string_view fields = {}) {
     auto client = HttpServerTest::connect();
     client->send(std::string(kAskWebSocket).append(fields).append("\r\n"));
@@ -82,21 +82,21 @@ class WebSocketTest : public HttpServerTest {
     answer = std::exchange(client->received, {});
     return client;
   }
-  // What the server sends back to these bytes.
+  // Returns the server's reply to these bytes.
   std::string exchange(RawClient& client, std::string_view bytes) {
     client.received.clear();
     client.send(bytes);
     turns();
     return client.received;
   }
-  // The same, with which the client ends: in memory, the server waits for that.
+  // As above, and then ends the client's side: in memory, the server waits for that.
   std::string exchange_last(RawClient& client, std::string_view bytes) {
     exchange(client, bytes);
     client.stream().end();
     turns();
     return client.received;
   }
-  // A client of ours that is connected with `party`.
+  // Returns our client, connected with `party`.
   void join(Party& other, const http::WebSocketOptions& its_options = {}) {
     other.socket = must(http::WebSocket::connect(client_, "ws://a/chat", other, its_options, {}));
     turns();

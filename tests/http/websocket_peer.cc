@@ -1,10 +1,10 @@
 // One end of a WebSocket, for tests with other implementations.
-//   http_websocket_peer certify DIR      writes root.pem, and a server's of its: server.pem
-//   http_websocket_peer serve DIR        an echo; prints its URL, and that over TLS
-//   http_websocket_peer ask URL DIR      has messages echoed, and says goodbye; exits with 0 if
-//                                         all was as it should be
+//   http_websocket_peer certify DIR      writes root.pem, and server.pem, signed by it
+//   http_websocket_peer serve DIR        an echo; prints its URL, and the one over TLS
+//   http_websocket_peer ask URL DIR      has messages echoed, and closes; exits with 0 if all
+//                                         was right
 //   http_websocket_peer ask-http2 URL DIR  the same over HTTP/2, by three on one connection
-//   http_websocket_peer run-cases URL     has a server of Autobahn's cases try all of them on us
+//   http_websocket_peer run-cases URL     lets a server of Autobahn's cases test our client
 #include <algorithm>
 #include <csignal>
 #include <fstream>
@@ -31,7 +31,7 @@ const spate::http::WebSocketOptions kOptions = {
 };
 
 struct Echo : spate::http::WebSocketSession {
-  void on_message(spate::Bytes bytes, MessageKind kind) override { socket().send(kind, bytes); }
+  void on_message(MessageKind kind, spate::Bytes bytes) override { socket().send(kind, bytes); }
 };
 
 int certify(const std::string& directory) {
@@ -66,7 +66,7 @@ class Asking final : public spate::http::WebSocketHandler {
     is_good_ = socket.protocol() == "echo";
     ask();
   }
-  void on_message(spate::Bytes bytes, MessageKind kind) override {
+  void on_message(MessageKind kind, spate::Bytes bytes) override {
     const bool is_echo = spate::text_of(bytes) == message() && kind == this->kind();
     is_good_ = is_good_ && is_echo;
     ++asked_;
@@ -123,15 +123,15 @@ int ask_http2(spate::Loop& loop, std::string_view url, const std::string& direct
   return is_shared && std::ranges::all_of(asking, &Asking::is_good) ? 0 : 1;
 }
 
-// The cases are numbered, and each is a connection, on which we echo; before them we are told how
-// many there are, and behind them we ask for the report.
+// The server numbers its cases, and each is a connection on which we echo. We request the number of
+// cases before the first, and the report after the last.
 class Tried final : public spate::http::WebSocketHandler {
  public:
   Tried(spate::http::Client& client, std::string url) : client_(client), url_(std::move(url)) {
     connect("/getCaseCount");
   }
 
-  void on_message(spate::Bytes bytes, MessageKind kind) override {
+  void on_message(MessageKind kind, spate::Bytes bytes) override {
     if (number_ == 0) {
       count_ = std::stoi(std::string(spate::text_of(bytes)));
     } else {

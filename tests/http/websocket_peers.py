@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""WebSockets with other implementations, both ways, plain and over TLS: Python's `websockets` and
-`ws` on Node; and over HTTP/2 (RFC 8441) with Node's server, and through nghttpx; as far as they are
-installed.   websocket_peers.py PROGRAM"""
+"""WebSockets with other implementations, both ways, plain and over TLS: Python's `websockets`
+and `ws` on Node; and over HTTP/2 (RFC 8441) with Node's server, and through nghttpx. Missing
+ones are left out.
+websocket_peers.py PROGRAM"""
 
 import asyncio
 import os
@@ -13,7 +14,10 @@ import sys
 import tempfile
 import time
 
-# Where Debian puts what its own interpreters find by themselves.
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import missing
+
+# The folders of Debian's own packages.
 DEBIAN_PYTHON, DEBIAN_NODE = "/usr/lib/python3/dist-packages", "/usr/share/nodejs"
 PATIENCE = 60  # Seconds.
 SIZES = (0, 1, 125, 126, 65535, 65536, 1 << 20)
@@ -53,7 +57,7 @@ socket.on('close', (code) => process.exit(code === 3456 && sizes.length === 0 ? 
 """ % list(SIZES)
 
 
-# Frames are those of `ws`, which knows nothing of HTTP/2 itself.
+# The frames are made by `ws`, which does not support HTTP/2 itself.
 NODE_HTTP2 = """
 const http2 = require('http2'), WebSocket = require('ws');
 const pem = require('fs').readFileSync(process.argv[1] + '/server.pem');
@@ -78,7 +82,7 @@ plain.listen(0, '127.0.0.1', () => {
 
 
 class Started:
-    """A program whose first two lines are its URLs: the plain one, and that over TLS."""
+    """Runs a program whose first two lines are its URLs: the plain one, and the one over TLS."""
 
     def __init__(self, *command):
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -100,7 +104,7 @@ def succeed(*command):
 
 
 def ask(program, url, directory):
-    """Our client, and a server that echoes."""
+    """Our client, with a server that echoes."""
     succeed(program, "ask", url, directory)
 
 
@@ -148,7 +152,7 @@ def wait_for(port):
             time.sleep(0.02)
 
 
-# It speaks HTTP/2 with us, and HTTP/1.1 with whom it asks.
+# nghttpx uses HTTP/2 with the test, and HTTP/1.1 with its upstream server.
 def with_nghttpx(program, directory):
     if not shutil.which("nghttpx"):
         return False
@@ -188,7 +192,7 @@ async def python_both_ways(websockets, program, directory):
         try:
             async for message in talk:
                 await talk.send(message)
-        except websockets.ConnectionClosedError:  # As any code but 1000 and 1001 is.
+        except websockets.ConnectionClosedError:  # For any code except 1000 and 1001.
             pass
 
     serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -221,8 +225,9 @@ def main(program):
         succeed(program, "certify", directory)
         peers = (with_python, with_node, with_node_http2, with_nghttpx)
         tried = [peer.__name__ for peer in peers if peer(program, directory)]
-    print(*(tried or ["none is installed"]))
-    return 0 if tried else 77
+    print(*(tried or ["websockets, ws and nghttpx are not installed (packages python3-websockets, "
+                      "node-ws, nghttp2-proxy)"]))
+    return 0 if tried else missing.SKIPPED
 
 
 if __name__ == "__main__":

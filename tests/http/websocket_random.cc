@@ -1,11 +1,11 @@
-// Random programs of WebSockets that talk to each other, which do whatever websocket.h and topic.h
-// allow, in and out of callbacks, and check what those promise: messages come whole, in order and
-// as they were sent; who hears a goodbye has heard all that was sent before it; nobody is told
-// anything behind his last call, or after he has let go; a drain is done when its server has none
-// left, and within its grace; and everything ends. Some while memory is short and bytes come one by
-// one.
+// Random programs of WebSockets that talk to each other, which do everything that websocket.h and
+// topic.h allow, in and out of callbacks. They check that messages arrive whole, in order and
+// unchanged; that all messages sent before a close frame arrive before it; that no callback comes
+// after the last one, or after the WebSocket was released; that a drain is done when its server has
+// none left, and within its grace; and that everything ends. Some run while memory is short and
+// bytes arrive one by one.
 //
-// SPATE_SEED=<number> does one alone, SPATE_SEEDS=<number> has that many done.
+// SPATE_SEED=<number> runs one alone, SPATE_SEEDS=<number> sets how many.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,8 +44,8 @@ class WebSocketEnd final : public http::WebSocketHandler {
   explicit WebSocketEnd(WebSocketProgram& program) : program_(program) {}
 
   void on_open() override;
-  void on_message(Bytes bytes, MessageKind kind) override;
-  void on_part(Bytes bytes, MessageKind kind, bool is_last) override;
+  void on_message(MessageKind kind, Bytes bytes) override;
+  void on_part(MessageKind kind, Bytes bytes, bool is_last) override;
   void on_pong(Bytes bytes) override;
   void on_drained() override;
   void on_closed(CloseCode code, std::string_view reason, std::error_code error) override;
@@ -62,7 +62,7 @@ class WebSocketEnd final : public http::WebSocketHandler {
 
   WebSocket socket;
   WebSocketEnd* other = nullptr;
-  int server = -1;  // Which one has accepted it.
+  int server = -1;  // The server that accepted it.
 
  private:
   struct Sent {
@@ -77,13 +77,13 @@ class WebSocketEnd final : public http::WebSocketHandler {
   void note_sent(MessageKind kind, std::string message);
 
   WebSocketProgram& program_;
-  std::deque<Sent> sent_;  // What the other end has not received yet.
+  std::deque<Sent> sent_;  // Messages that the other end has not received yet.
   std::string part_received_;
   std::string part_sent_;
   MessageKind part_kind_ = MessageKind::text;
   bool is_in_part_ = false;
   bool is_told_ = false;    // on_closed().
-  bool is_silent_ = false;  // It has let go.
+  bool is_silent_ = false;  // It was released.
   bool has_said_bye_ = false;
 };
 
@@ -140,7 +140,7 @@ class WebSocketProgram {
     for (int i = 0; i < count; ++i) loop->run(Run::no_wait);
   }
   void settle();
-  // One of the last, since most of the others are over.
+  // Returns one of the last, since most of the others are closed.
   WebSocketEnd& newest() {
     return *ends[ends.size() - 1 - random.below(std::min<std::size_t>(ends.size(), 12))];
   }
@@ -170,7 +170,7 @@ void WebSocketEnd::on_open() {
   program_.something_else(*this);
 }
 
-void WebSocketEnd::on_message(Bytes bytes, MessageKind kind) {
+void WebSocketEnd::on_message(MessageKind kind, Bytes bytes) {
   check_may_be_told();
   const std::string message = described(kind, text_of(bytes));
   receive(message);
@@ -178,7 +178,7 @@ void WebSocketEnd::on_message(Bytes bytes, MessageKind kind) {
   EXPECT_EQ(message, described(kind, text_of(bytes))) << "the view has changed";
 }
 
-void WebSocketEnd::on_part(Bytes bytes, MessageKind kind, bool is_last) {
+void WebSocketEnd::on_part(MessageKind kind, Bytes bytes, bool is_last) {
   check_may_be_told();
   EXPECT_TRUE(is_last || !bytes.empty());
   part_received_.append(text_of(bytes));
@@ -222,7 +222,7 @@ void WebSocketEnd::note_sent(MessageKind kind, std::string message) {
   sent_.push_back({described(kind, message)});
 }
 
-// It may have been told this by a topic.
+// It may have received this from a topic.
 void WebSocketEnd::note_published(const std::string& text, bool is_doubtful) {
   sent_.push_back({described(MessageKind::text, text), is_doubtful});
 }
@@ -321,7 +321,7 @@ void WebSocketEnd::do_something() {
 
 // ---- WebSocketProgram
 
-// Not all have room for it; who has not is not said.
+// Some subscribers may lack room; publish() returns only how many had it.
 void WebSocketProgram::publish(std::size_t size) {
   auto& topic = topics[random.below(kTopics)];
   if (!topic) return;
@@ -355,7 +355,7 @@ Result<Stream> WebSocketProgram::open() {
   return std::move(pair->first);
 }
 
-// Requests come in the order in which they were made: each has its number.
+// Requests arrive in the order in which they were made: each has its number.
 void WebSocketProgram::accept(http::Exchange exchange) {
   const std::size_t number = std::stoul(std::string(exchange.request().path().substr(1)));
   WebSocketEnd& client = *ends[number];
@@ -439,7 +439,7 @@ void WebSocketProgram::something_else(WebSocketEnd& end) {
   --depth;
 }
 
-// Everybody reads, and then says goodbye: all of it comes to an end.
+// All ends read everything, and then close.
 void WebSocketProgram::settle() {
   is_settling = true;
   for (int i = 0; i < 300; ++i) {
@@ -460,7 +460,7 @@ void WebSocketProgram::settle() {
   for (const auto& topic : topics) EXPECT_TRUE(!topic || topic->size() == 0);
 }
 
-TEST(WebSocketsAtRandom, keep_what_they_promise) {
+TEST(RandomWebSockets, KeepInvariants) {
   for (const std::uint64_t seed : seeds(120)) {
     SCOPED_TRACE(seed);
     WebSocketProgram(seed).run(1500);

@@ -1,4 +1,4 @@
-// The smallest program that needs spate's headers, its library and the libraries that it needs: a
+// The smallest program that needs spate's headers, its library and that library's dependencies: a
 // timer that fires once, a name that is found, and one that is not.
 #include <spate/loop.h>
 #include <spate/net/connect.h>

@@ -1,5 +1,5 @@
-// What needs spate::http and spate::tls: a server and a client that talk to each other, and a
-// context that is refused.
+// Uses spate::http and spate::tls: a server and a client that exchange a message, and a context
+// that is rejected.
 #include <spate/http/client.h>
 #include <spate/http/server.h>
 #include <spate/loop.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Looks at the page of spate-httpd --inspect with a browser.   inspector_page.py PROGRAM
 
-Without a browser it is skipped.
+It is skipped without a browser.
 """
 
 import os
@@ -13,10 +13,9 @@ HERE = os.path.dirname(__file__)
 sys.path[:0] = [os.path.join(HERE, os.pardir, "examples"), os.path.join(HERE, os.pardir, "support")]
 import browser
 import driver
+import missing
 
-SKIPPED = 77  # What CTest takes for it.
-
-# What lies beyond the edge of the page, or is cut off by its own.
+# Elements beyond the edge of the page, or whose contents are cut off.
 FINDINGS = """
 [...document.querySelectorAll('body *')].filter((e) => {
   if (e.closest('svg, .scroll > *') || getComputedStyle(e).display === 'inline') return false;
@@ -24,6 +23,16 @@ FINDINGS = """
   return box.right > innerWidth + 1 || box.left < -1 ||
       (!e.matches('.scroll, input') && e.clientWidth > 0 && e.scrollWidth > e.clientWidth + 1);
 }).map((e) => `${e.tagName} "${e.textContent.trim().slice(0, 40)}"`)
+"""
+
+# Labels that break within a word: they have more lines than words.
+BROKEN = """
+[...document.querySelectorAll('dt')].filter((e) => {
+  const text = document.createRange();
+  text.selectNodeContents(e);
+  const lines = new Set([...text.getClientRects()].map((line) => line.top));
+  return lines.size > e.textContent.trim().split(/[ _]+/).length;
+}).map((e) => e.textContent)
 """
 
 # Callbacks a second, on the card of the worker.
@@ -35,7 +44,7 @@ Number([...document.querySelectorAll('.card')].find(
 
 
 class InspectedServer(driver.Server):
-    """spate-httpd, which says where its inspector is in the second line."""
+    """Starts spate-httpd, whose second line has the inspector's address."""
 
     def __init__(self, program):
         super().__init__(program, HERE, "--port", "127.0.0.1:0", "--inspect", "0",
@@ -85,6 +94,7 @@ class InspectorPage(unittest.TestCase):
             page.wait_for("document.querySelectorAll('#streams tbody tr').length > 30")
             self.assertEqual(page.ask("document.documentElement.scrollWidth"), width)
             self.assertEqual(page.ask(FINDINGS), [], width)
+            self.assertEqual(page.ask(BROKEN), [], width)
         for each in idle:
             each.close()
 
@@ -112,6 +122,6 @@ class InspectorPage(unittest.TestCase):
 
 if __name__ == "__main__":
     if browser.program() is None:
-        print("skipped: there is no chromium, which shows the page")
-        sys.exit(SKIPPED)
+        print(missing.not_installed("chromium"))
+        sys.exit(missing.SKIPPED)
     sys.exit(driver.main(sys.argv, InspectorPage))

@@ -4,12 +4,26 @@
 import json
 import os
 import signal
+import socket
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir, "examples"))
 import driver
+
+
+def await_listener(path, process):
+    """Waits until a server listens at the path; raises OSError if the process has ended."""
+    while True:
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                return probe.connect(path)
+            except OSError:
+                if process.poll() is not None:
+                    raise
+        time.sleep(0.01)
 
 
 class SpateHttpd(unittest.TestCase):
@@ -52,6 +66,17 @@ class SpateHttpd(unittest.TestCase):
         with self.start() as server:
             self.assertEqual(server.stop(signal.SIGINT), 0)
 
+    def test_ends_although_an_idle_client_keeps_its_socket_open(self):
+        with self.start("--workers", "2") as server:
+            client = server.connect()
+            client.socket.sendall(b"GET /a.txt HTTP/1.1\r\nHost: a\r\n\r\n")
+            while client.hear() != "hello":
+                pass
+            silent = server.connect()
+            self.assertEqual(server.stop(), 0)
+            client.hang_up()
+            silent.hang_up()
+
     def test_lists_directories_and_hidden_files_if_asked(self):
         with self.start("--listing", "--hidden") as server:
             page = driver.curl(f"http://127.0.0.1:{server.port}/")
@@ -63,7 +88,8 @@ class SpateHttpd(unittest.TestCase):
         with self.start("--log", "--workers", "1") as server:
             self.assertEqual(self.status(server, "/a.txt?x=y"), "200")
             line = server.read_line()
-            self.assertRegex(line, r'^127\.0\.0\.1:\d+ \[.* GMT\] "GET /a\.txt\?x=y" 200 6 \d+us$')
+            self.assertRegex(line, r'^127\.0\.0\.1 - - \[.* \+0000\] '
+                                   r'"GET /a\.txt\?x=y HTTP/1\.1" 200 6 "-" "curl/.*"$')
 
     def test_shows_what_it_does_if_asked(self):
         with self.start("--inspect", "0", "--workers", "1") as server:
@@ -74,6 +100,24 @@ class SpateHttpd(unittest.TestCase):
             self.assertIn('spate_loop_up{source="main",loop="main"} 1\n',
                           driver.curl(url + "/metrics"))
             self.assertIn("spate inspector", driver.curl(url))
+
+    def test_serves_without_standard_streams(self):
+        for closed in ("<&-", ">&-", "2>&-", "<&- >&-", "<&- 2>&-", ">&- 2>&-", "<&- >&- 2>&-"):
+            with self.subTest(closed), tempfile.TemporaryDirectory() as directory:
+                self.serve_without(closed, f"{directory}/socket")
+
+    def serve_without(self, closed, path):
+        """Serves at a path, as nothing can be printed."""
+        command = [self.program, self.root, "--port", f"unix:{path}", "--log", "--workers", "1"]
+        with driver.Program("sh", "-c", f'exec "$@" {closed}', "sh", *command) as server:
+            await_listener(path, server.process)
+            for name, text in (("a.txt", "hello\n"), ("big", "x" * 1_000_000)):
+                url = f"http://localhost/{name}"
+                self.assertEqual(driver.curl("--unix-socket", path, url), text)
+            for number, redirection in enumerate(("<&-", ">&-", "2>&-")):
+                file = f"/proc/{server.process.pid}/fd/{number}"
+                self.assertEqual(os.path.lexists(file), redirection not in closed.split(), file)
+            self.assertEqual(server.stop(), 0)
 
     def test_says_how_it_is_used(self):
         done = driver.run(self.program, "--help")

@@ -1,4 +1,4 @@
-// Streams that are closed or half closed already, and then are told to do something.
+// Operations on streams that are already closed or half closed.
 #include <gtest/gtest.h>
 
 #include "streams/harness.h"
@@ -20,7 +20,7 @@ struct Pair {
   void destroy_left() { const Stream gone = std::move(left); }
 };
 
-// What resume() queued was called on a connection that had gone.
+// The event that resume() queued was called on a destroyed connection.
 TEST(ClosedStream, MayBeResumedAndDestroyed) {
   Pair pair;
   pair.log.use = [](Bytes) { return std::size_t{0}; };
@@ -35,8 +35,8 @@ TEST(ClosedStream, MayBeResumedAndDestroyed) {
   EXPECT_EQ(pair.log.log, "");
 }
 
-// What the handler had left came once more, after the end.
-TEST(EndedStream, OffersNothingMoreWhenItIsResumed) {
+// Bytes left by the handler were offered again after the end.
+TEST(EndedStream, DeliversNothingMoreWhenResumed) {
   Pair pair;
   pair.log.use = [](Bytes) { return std::size_t{0}; };
   pair.left.set_half_open(true);
@@ -51,8 +51,8 @@ TEST(EndedStream, OffersNothingMoreWhenItIsResumed) {
   EXPECT_EQ(pair.log.data_calls, 1);
 }
 
-// A part of it was sent, and then the connection was closed.
-TEST(FullStream, SendsNothingOfWhatItDrops) {
+// A part of the bytes was sent, and then the connection was closed.
+TEST(FullStream, SendsNoPartOfADroppedWrite) {
   Pair pair;
   ASSERT_TRUE(
       pair.left.set_limits({.low = 0, .high = 10, .max = 100'000, .when_full = WhenFull::drop}));

@@ -1,9 +1,10 @@
-// Bug classes of the field that have to do with descriptors. Each test names where it was seen.
+// Known classes of bugs with descriptors. Each test names where the bug was found.
 #include <algorithm>
 #include <vector>
 
 #include "spate/error.h"
 #include "tests/conformance/harness.h"
+#include "tests/support/missing.h"
 
 namespace spate::testing {
 namespace {
@@ -28,7 +29,7 @@ std::vector<Fd> occupy_below(int number) {
 }
 
 // libev, "disappearing file descriptors": closed behind the loop's back, at any moment.
-TEST_P(DescriptorsTest, OthersGoOnWhenOneDisappears) {
+TEST_P(DescriptorsTest, OtherWatchersContinueWhenADescriptorDisappears) {
   std::vector<Pipe> pipes(8);
   std::vector<std::unique_ptr<Probe<Io>>> ios;
   for (const Pipe& pipe : pipes) {
@@ -47,9 +48,9 @@ TEST_P(DescriptorsTest, OthersGoOnWhenOneDisappears) {
   for (std::size_t i = 0; i < ios.size(); i += 2) EXPECT_LE(ios[i]->calls, 2) << i;
 }
 
-// golang/go#59545, h2o#1427: the number that a callback frees is taken at once by another file,
-// while an event of the old one is still in the batch.
-TEST_P(DescriptorsTest, AnEventInTheBatchDoesNotReachWhoTookTheNumber) {
+// golang/go#59545, h2o#1427: another file takes the number that a callback frees, while an event of
+// the old one is still in the batch.
+TEST_P(DescriptorsTest, QueuedEventDoesNotReachNewOwnerOfTheDescriptor) {
   Pipe first;
   Pipe second;
   Pipe quiet;
@@ -77,8 +78,8 @@ TEST_P(DescriptorsTest, AnEventInTheBatchDoesNotReachWhoTookTheNumber) {
   EXPECT_EQ(heir->calls, 1);
 }
 
-// libuv a7c44d674, libuv#5039: the callback ends its watcher, and the loop goes on with the other
-// half of the same event.
+// libuv a7c44d674, libuv#5039: the callback stops its watcher, and the loop continues with the
+// other half of the same event.
 TEST_P(DescriptorsTest, ReadAndWriteAndHangUpInOneEventAreOneCall) {
   Sockets pair;
   auto io = std::make_unique<Probe<Io>>(*loop_, pair.near(),
@@ -96,10 +97,11 @@ TEST_P(DescriptorsTest, ReadAndWriteAndHangUpInOneEventAreOneCall) {
   EXPECT_EQ(calls, 1);
 }
 
-// libev 4.33's fd_set overrun, ev.pod on select: beyond FD_SETSIZE it must refuse, not corrupt.
-TEST_P(DescriptorsTest, BeyondWhatSelectHoldsALoopIsNotMadeOrWorks) {
+// libev 4.33's fd_set overrun, ev.pod on select: beyond FD_SETSIZE it must refuse, and must not
+// corrupt memory.
+TEST_P(DescriptorsTest, LoopBeyondFdSetsizeFailsOrWorks) {
   const std::vector<Fd> taken = occupy_below(FD_SETSIZE + 8);
-  if (taken.back().get() < FD_SETSIZE) GTEST_SKIP() << "the limit on descriptors is too low";
+  if (taken.back().get() < FD_SETSIZE) GTEST_SKIP() << too_few_descriptors(FD_SETSIZE + 10);
   const Result<std::unique_ptr<Loop>> created = Loop::create({.backend = backend()});
   if (is_select()) {
     ASSERT_FALSE(created);
@@ -114,9 +116,9 @@ TEST_P(DescriptorsTest, BeyondWhatSelectHoldsALoopIsNotMadeOrWorks) {
   EXPECT_EQ(io.calls, 1);
 }
 
-TEST_P(DescriptorsTest, AChildIsReportedHoweverHighTheNumbersAre) {
+TEST_P(DescriptorsTest, ChildExitIsReportedDespiteHighDescriptors) {
   const std::vector<Fd> taken = occupy_below(FD_SETSIZE + 8);
-  if (taken.back().get() < FD_SETSIZE) GTEST_SKIP() << "the limit on descriptors is too low";
+  if (taken.back().get() < FD_SETSIZE) GTEST_SKIP() << too_few_descriptors(FD_SETSIZE + 10);
   Probe<Child> child{*loop_};
   const int pid = fork_child([] { return 3; });
   EXPECT_FALSE(child->start(pid));
@@ -124,9 +126,9 @@ TEST_P(DescriptorsTest, AChildIsReportedHoweverHighTheNumbersAre) {
   if (child.calls == 0) wait_for(pid);
 }
 
-TEST_P(DescriptorsTest, AChangeIsReportedHoweverHighTheNumbersAre) {
+TEST_P(DescriptorsTest, StatChangeIsReportedDespiteHighDescriptors) {
   const std::vector<Fd> taken = occupy_below(FD_SETSIZE + 8);
-  if (taken.back().get() < FD_SETSIZE) GTEST_SKIP() << "the limit on descriptors is too low";
+  if (taken.back().get() < FD_SETSIZE) GTEST_SKIP() << too_few_descriptors(FD_SETSIZE + 10);
   const TempDir dir;
   Probe<Stat> stat{*loop_};
   EXPECT_FALSE(stat->start(dir.file("file"), {.interval = Stat::kMinInterval}));
@@ -135,8 +137,8 @@ TEST_P(DescriptorsTest, AChangeIsReportedHoweverHighTheNumbersAre) {
   EXPECT_TRUE(run_until(*loop_, [&] { return stat.calls == 1; }, 1s));
 }
 
-// libevent bd817009, cf8acae3: tables that grow by the number's value.
-TEST_P(DescriptorsTest, ManyDescriptorsAndTheirClosing) {
+// libevent bd817009, cf8acae3: tables that grow with the number's value.
+TEST_P(DescriptorsTest, ManyDescriptorsAreWatchedAndClosed) {
   constexpr std::size_t kMany = 900;
   std::vector<std::unique_ptr<Probe<Io>>> ios;
   {

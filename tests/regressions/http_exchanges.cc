@@ -10,9 +10,9 @@ namespace {
 
 class FoundInExchanges : public HttpServerTest {};
 
-// The rest of the body was not thrown away, and the connection served nothing until it was given up
-// as too slow.
-TEST_F(FoundInExchanges, OneThatIsPausedBehindItsAnswerHoldsNothingUp) {
+// The rest of the body was not discarded, and the connection served nothing until it was closed as
+// too slow.
+TEST_F(FoundInExchanges, ExchangePausedAfterItsResponseDoesNotBlockOthers) {
   http::Exchange kept;
   on_request = [&](http::Exchange exchange) {
     if (exchange.request().method() == http::Method::get) {

@@ -1,5 +1,5 @@
-// A storm of signals that interrupt every system call, while everything is in use: libuv
-// 04289fa32, libev 4.28, and every loop that once took EINTR for an error or a timeout.
+// A storm of signals that interrupt every system call, while everything is in use: libuv 04289fa32,
+// libev 4.28, and every loop that once mistook EINTR for an error or a timeout.
 #include <sys/time.h>
 
 #include <csignal>
@@ -30,7 +30,7 @@ class InterruptedTest : public OnEveryBackend {
 };
 SPATE_ON_EVERY_BACKEND(InterruptedTest);
 
-TEST_P(InterruptedTest, NothingIsLostAndNothingIsEarly) {
+TEST_P(InterruptedTest, NoEventIsLostAndNoTimerIsEarly) {
   Pipe pipe;
   const TempDir dir;
   Probe<Io> io{*loop_, pipe.in(), Events::read};
@@ -68,13 +68,12 @@ TEST_P(InterruptedTest, NothingIsLostAndNothingIsEarly) {
   EXPECT_TRUE(run_until(*loop_, [&] { return stat.calls > 0; }));
 }
 
-TEST_P(InterruptedTest, SignalsThatAreWatchedAndFloodInStarveNobody) {
+TEST_P(InterruptedTest, SignalFloodDoesNotStarveOtherWatchers) {
   Probe<Signal> signal{*loop_};
   Probe<Timer> timer{*loop_};
   EXPECT_FALSE(signal->start(SIGALRM));
   EXPECT_TRUE(timer->start(10ms));
-  EXPECT_TRUE(run_until(*loop_, [&] { return timer.calls == 1; }));
-  EXPECT_GT(signal.calls, 1);
+  EXPECT_TRUE(run_until(*loop_, [&] { return timer.calls == 1 && signal.calls > 1; }));
   signal->stop();
 }
 

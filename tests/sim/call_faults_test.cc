@@ -1,4 +1,4 @@
-// System calls that fail on purpose: the text that says so, in a World, and on real sockets.
+// System calls that fail on purpose: the syntax of plans, in a World, and on real sockets.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ std::string refusal_of(std::string_view text) {
   return rules ? "" : rules.error();
 }
 
-TEST(SimCallFaults, ReadsWhatIsWritten) {
+TEST(SimCallFaults, AreParsed) {
   const auto rules =
       CallFaults::parse("recv.short=.3,accept.EMFILE@5..20,*.EINTR=0.05,bind.EACCES,send.EPIPE@7");
   ASSERT_TRUE(rules);
@@ -47,7 +47,7 @@ TEST(SimCallFaults, ReadsWhatIsWritten) {
   EXPECT_EQ((*rules)[4].last, 7u);
 }
 
-TEST(SimCallFaults, SaysWhatIsWrong) {
+TEST(SimCallFaults, ReportParseErrors) {
   EXPECT_EQ(refusal_of("recv"),
             "\"recv\": a rule is CALL.ERROR, CALL.ERROR=SHARE or CALL.ERROR@NUMBER");
   EXPECT_TRUE(refusal_of("recv.shrt")
@@ -70,7 +70,7 @@ TEST(SimCallFaults, SaysWhatIsWrong) {
   EXPECT_EQ(refusal_of(std::string(5000, 'x')), "it is longer than 4096 bytes");
 }
 
-TEST(SimCallFaults, DecidesByTheNumberOfTheCallAndTheSeed) {
+TEST(SimCallFaults, DependOnTheCallNumberAndTheSeed) {
   const auto decide = [](std::uint64_t seed) {
     CallFaults faults(*CallFaults::parse("accept.EMFILE@2..3,recv.short=.5"), seed);
     std::string text;
@@ -89,7 +89,7 @@ TEST(SimCallFaults, DecidesByTheNumberOfTheCallAndTheSeed) {
   EXPECT_NE(decide(2), one);
 }
 
-TEST(SimCallFaults, AShortCallMovesSomeAndNotAll) {
+TEST(SimCallFaults, ShortenTransfersButLeaveAtLeastOneByte) {
   CallFaults faults(*CallFaults::parse("recv.short"), 1);
   for (std::size_t size : {2u, 3u, 100u, 65536u}) {
     const std::size_t less = faults.decide(Call::recv).shortened(size);
@@ -102,7 +102,7 @@ TEST(SimCallFaults, AShortCallMovesSomeAndNotAll) {
 
 // ---- in the environment
 
-TEST(SimRealFaults, AreOnWithOneLineThatSaysSo) {
+TEST(SimRealFaults, AreEnabledWithANotice) {
   const sim::RealFaults found = sim::real_faults("recv.short=.3", "7", false);
   EXPECT_NE(found.faults, nullptr);
   EXPECT_EQ(found.notice,
@@ -111,22 +111,22 @@ TEST(SimRealFaults, AreOnWithOneLineThatSaysSo) {
   EXPECT_EQ(sim::real_faults("", nullptr, true).notice, "");
 }
 
-TEST(SimRealFaults, AreIgnoredWhereTheProgramHasMoreRightsThanItsUser) {
+TEST(SimRealFaults, AreIgnoredWithElevatedPrivileges) {
   const sim::RealFaults found = sim::real_faults("recv.short=.3", nullptr, true);
   EXPECT_EQ(found.faults, nullptr);
   EXPECT_FALSE(found.is_mistaken);
   EXPECT_TRUE(found.notice.contains("ignored")) << found.notice;
 }
 
-TEST(SimRealFaults, AMistakeIsSaid) {
+TEST(SimRealFaults, InvalidPlanIsReported) {
   EXPECT_TRUE(sim::real_faults("recv", nullptr, false).is_mistaken);
   const sim::RealFaults seed = sim::real_faults("recv.short", "x", false);
   EXPECT_TRUE(seed.is_mistaken);
   EXPECT_EQ(seed.notice, "spate: SPATE_SEED=x: a decimal number was expected\n");
 }
 
-// Echoes on real sockets, under whatever the environment says.
-TEST(SimRealSockets, EchoAndDatagramsComeThrough) {
+// Echoes on real sockets, under the plan in the environment.
+TEST(SimRealSockets, EchoAndDatagramsAreDelivered) {
   auto loop = must(Loop::create());
   auto server = must(serve<Echo>(*loop, Address::loopback_ipv4(0)));
   EchoClient client(std::string(300'000, 'x'));
@@ -152,7 +152,7 @@ struct Ended {
   std::string output;
 };
 
-// This program once more, with faults.
+// Runs this program once more, with faults.
 Ended run_with(const std::string& environment) {
   char self[4096] = {};
   EXPECT_GT(::readlink("/proc/self/exe", self, sizeof(self) - 1), 0);
@@ -168,20 +168,20 @@ Ended run_with(const std::string& environment) {
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
 }
 
-TEST(SimRealSockets, TheSameWithFaults) {
+TEST(SimRealSockets, DeliveryWorksDespiteFaults) {
   const Ended ended =
       run_with("SPATE_SEED=7 SPATE_FAULTS='*.short=.5,*.EINTR=.1,recv.EAGAIN=.1,send.EAGAIN=.1'");
   EXPECT_EQ(ended.status, 0) << ended.output;
   EXPECT_TRUE(ended.output.contains(" SPATE_SEED=7: system calls fail on purpose\n"));
 }
 
-TEST(SimRealSockets, WhatFailsAlwaysIsSeen) {
+TEST(SimRealSockets, PermanentFailureIsReported) {
   const Ended ended = run_with("SPATE_FAULTS=connect.ENETUNREACH");
   EXPECT_EQ(ended.status, 1) << ended.output;
   EXPECT_TRUE(ended.output.contains("Network is unreachable")) << ended.output;
 }
 
-TEST(SimRealSockets, AMistakeEndsTheProgram) {
+TEST(SimRealSockets, InvalidPlanEndsTheProgram) {
   const Ended ended = run_with("SPATE_FAULTS=recv.nothing");
   EXPECT_EQ(ended.status, 2);
   EXPECT_TRUE(ended.output.contains("spate: SPATE_FAULTS=recv.nothing: \"recv.nothing\": no such"));
@@ -189,7 +189,7 @@ TEST(SimRealSockets, AMistakeEndsTheProgram) {
 
 // ---- in a World
 
-TEST(SimCallsInAWorld, FailAsThePlanSays) {
+TEST(SimWorldCallFaults, FailAccordingToThePlan) {
   sim::TestLoop loop;
   EXPECT_EQ(loop.world().fail_calls("socket.EMFILE"), "");
   const auto none = serve<Echo>(*loop, Address::loopback_ipv4(7000));
@@ -200,7 +200,7 @@ TEST(SimCallsInAWorld, FailAsThePlanSays) {
   EXPECT_TRUE(serve<Echo>(*loop, Address::loopback_ipv4(7000)));
 }
 
-TEST(SimCallsInAWorld, ARestartNeedsNoneOfThem) {
+TEST(SimWorldCallFaults, DoNotAffectARestart) {
   sim::World world(1);
   sim::Host& host = world.add_host("host");
   EXPECT_EQ(world.fail_calls("epoll_create.EMFILE,eventfd.EMFILE,epoll_ctl.ENOMEM"), "");
@@ -209,7 +209,7 @@ TEST(SimCallsInAWorld, ARestartNeedsNoneOfThem) {
   EXPECT_TRUE(host.is_up());
 }
 
-TEST(SimCallsInAWorld, AnEchoComesThroughWhatIsOnlyInconvenient) {
+TEST(SimWorldCallFaults, HarmlessFaultsDoNotBreakAnEcho) {
   const sim::Exploration found = sim::explore(1, 100, [](sim::World& world) {
     sim::Host& here = world.add_host("here");
     sim::Host& there = world.add_host("there");
@@ -226,7 +226,7 @@ TEST(SimCallsInAWorld, AnEchoComesThroughWhatIsOnlyInconvenient) {
   EXPECT_TRUE(found) << found.report();
 }
 
-TEST(SimCallsInAWorld, AreFaultsOfTheSeed) {
+TEST(SimWorldCallFaults, AreFaultsOfTheSeed) {
   ::unsetenv("SPATE_SEED");
   const sim::Exploration found = sim::explore(1, 1000, [](sim::World& world) {
     sim::Host& here = world.add_host("here");

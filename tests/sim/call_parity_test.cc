@@ -1,9 +1,11 @@
 // The simulated kernel against the real one: random programs of system calls on pairs of sockets,
-// pipes and named sockets, each made in both, whose answers are compared one by one.
+// pipes and named sockets, each run in both. The results are compared one by one.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -20,7 +22,7 @@
 namespace spate::testing {
 namespace {
 
-// One program in one kernel. What it says of each step is what is compared.
+// One program in one kernel. Its text for each step is compared.
 class Machine {
  public:
   Machine(const Calls& calls, std::string place) : calls_(calls), place_(std::move(place)) {}
@@ -63,7 +65,7 @@ class Machine {
     }
   }
 
-  // What every descriptor is ready for.
+  // Returns the events that every descriptor is ready for.
   std::string readiness() {
     std::string text;
     for (int fd : fds_) {
@@ -84,8 +86,8 @@ class Machine {
     return "as " + std::to_string(fds_.size() - 1);
   }
 
-  // Sockets that are passed in a circle are closed some time later by the system, and with the
-  // World by ours: so only ends of pipes are.
+  // The system closes sockets that are passed in a circle some time later, our kernel with the
+  // World: so only ends of pipes are passed.
   int pipe_end(unsigned number) const {
     return pipe_ends_.empty() ? -1 : fds_[pipe_ends_[number % pipe_ends_.size()]];
   }
@@ -135,7 +137,7 @@ class Machine {
     }
     const long result = calls_.recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC);
     if (result < 0) return answer(result);
-    // Whether a peek without room says that something would be cut differs among kernels.
+    // Kernels differ in whether a peek without room reports truncation.
     const int said = flags == 0 ? message.msg_flags & (MSG_TRUNC | MSG_CTRUNC) : 0;
     return bytes.substr(0, static_cast<std::size_t>(result)) + " flags " + std::to_string(said) +
            (flags == 0 ? descriptors_of(message) : std::string());
@@ -234,7 +236,86 @@ void compare(std::uint64_t seed, int steps) {
   });
 }
 
-TEST(CallParity, OfRandomPrograms) {
+// Sets each option of a socket, and gets it before and after.
+std::string options_of(const Calls& calls, int type) {
+  constexpr int kNames[] = {SO_REUSEADDR, SO_KEEPALIVE, SO_BROADCAST, SO_OOBINLINE,
+                            SO_DONTROUTE, SO_PASSCRED,  SO_TYPE,      SO_DOMAIN,
+                            SO_PROTOCOL,  SO_ERROR,     SO_ACCEPTCONN};
+  constexpr int kLevels[] = {SOL_SOCKET, IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, IPPROTO_UDP};
+  const int fd = calls.socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+  std::string text;
+  for (const int level : kLevels) {
+    for (const int name : kNames) {
+      for (const int wish : {5, 0}) {
+        int value = -1;
+        socklen_t size = sizeof(value);
+        const int got = calls.getsockopt(fd, level, name, &value, &size);
+        text += std::to_string(got == 0 ? value : -errno) + ' ';
+        const int set = calls.setsockopt(fd, level, name, &wish, sizeof(wish));
+        text += std::to_string(set == 0 ? 0 : -errno) + ' ';
+      }
+    }
+    text += '\n';
+  }
+  calls.close(fd);
+  return text;
+}
+
+TEST(CallParity, HoldsForOptionsOfUnixSockets) {
+  sim::World world(1);
+  sim::Host& host = world.add_host("host");
+  host.run([](Loop&) {
+    for (const int type : {SOCK_STREAM, SOCK_DGRAM})
+      EXPECT_EQ(options_of(kSimulated, type), options_of(kReal, type)) << type;
+  });
+}
+
+// Sends to no address, to one without a size, and to a size without an address.
+std::string sent_without_address(const Calls& calls, int fd) {
+  std::string text;
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  char byte = 'x';
+  iovec bytes{.iov_base = &byte, .iov_len = 1};
+  for (void* address : {static_cast<void*>(nullptr), static_cast<void*>(&name)}) {
+    for (const socklen_t size : {socklen_t{0}, socklen_t{sizeof(name)}}) {
+      if (address != nullptr && size != 0) continue;
+      msghdr message{};
+      message.msg_name = address;
+      message.msg_namelen = size;
+      message.msg_iov = &bytes;
+      message.msg_iovlen = 1;
+      const long sent = calls.sendmsg(fd, &message, MSG_NOSIGNAL);
+      text += std::to_string(sent < 0 ? -errno : sent) + ' ';
+    }
+  }
+  return text;
+}
+
+std::string sent_without_address(const Calls& calls) {
+  std::string text;
+  for (const int type : {SOCK_STREAM, SOCK_DGRAM}) {
+    int ends[2] = {-1, -1};
+    calls.socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends);
+    text += sent_without_address(calls, ends[0]);
+    for (const int fd : ends) calls.close(fd);
+    const int alone = calls.socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    text += sent_without_address(calls, alone) + '\n';
+    calls.close(alone);
+  }
+  const int udp = calls.socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  text += sent_without_address(calls, udp);
+  calls.close(udp);
+  return text;
+}
+
+TEST(CallParity, HoldsForMessagesWithoutAnAddress) {
+  sim::World world(1);
+  sim::Host& host = world.add_host("host");
+  host.run([](Loop&) { EXPECT_EQ(sent_without_address(kSimulated), sent_without_address(kReal)); });
+}
+
+TEST(CallParity, HoldsForRandomPrograms) {
   const WithoutSigpipe quiet;
   for (std::uint64_t seed = 1; seed <= 300 && !::testing::Test::HasFailure(); ++seed)
     compare(seed, 60);

@@ -1,4 +1,4 @@
-// Hosts whose clocks are not the World's.
+// Hosts whose clocks differ from the World's.
 #include <gtest/gtest.h>
 
 #include "sim/kernel/clock.h"
@@ -19,7 +19,7 @@ WallTime wall_of(Host& host) {
   });
 }
 
-TEST(SimClocks, AWallClockThatIsAheadStaysSo) {
+TEST(SimClocks, WallClockKeepsItsOffset) {
   World world(1);
   Host& here = world.add_host("here");
   Host& there = world.add_host("there");
@@ -31,7 +31,7 @@ TEST(SimClocks, AWallClockThatIsAheadStaysSo) {
   EXPECT_EQ(wall_of(there) - wall_of(here), -1h);
 }
 
-TEST(SimClocks, AClockThatRunsFasterCallsItsTimersEarlierInTheWorld) {
+TEST(SimClocks, FasterClockFiresTimersEarlierInWorldTime) {
   World world(1);
   Host& fast = world.add_host("fast");
   fast.set_clock({.drift = 100'000});
@@ -42,7 +42,7 @@ TEST(SimClocks, AClockThatRunsFasterCallsItsTimersEarlierInTheWorld) {
   EXPECT_LE(called, 10s + 2ms);
 }
 
-TEST(SimClocks, NoTimerIsEarlyByItsOwnClock) {
+TEST(SimClocks, TimersAreNotEarlyByTheirOwnClock) {
   for (const int drift : {-500'000, -137, -1, 0, 1, 333, 77'777, 1'000'000}) {
     World world(1);
     Host& host = world.add_host("host");
@@ -65,7 +65,7 @@ TEST(SimClocks, NoTimerIsEarlyByItsOwnClock) {
   }
 }
 
-TEST(SimClocks, TheMonotonicClockDoesNotJump) {
+TEST(SimClocks, MonotonicClockDoesNotJump) {
   World world(1);
   Host& host = world.add_host("host");
   world.run_for(1h);
@@ -77,7 +77,7 @@ TEST(SimClocks, TheMonotonicClockDoesNotJump) {
   EXPECT_EQ(host.loop().now(), before);
 }
 
-TEST(SimClocks, ARestartLeavesThemAsTheyAre) {
+TEST(SimClocks, RestartDoesNotChangeClocks) {
   World world(1);
   Host& here = world.add_host("here");
   Host& there = world.add_host("there");
@@ -87,7 +87,7 @@ TEST(SimClocks, ARestartLeavesThemAsTheyAre) {
   EXPECT_EQ(wall_of(there) - wall_of(here), 5s);
 }
 
-TEST(SimClocks, ALoopThatTheProgramRunsSleepsByItsHostsClock) {
+TEST(SimClocks, NestedLoopSleepsByTheClockOfItsHost) {
   World world(1);
   Host& slow = world.add_host("slow");
   slow.set_clock({.drift = -500'000});
@@ -100,13 +100,13 @@ TEST(SimClocks, ALoopThatTheProgramRunsSleepsByItsHostsClock) {
   EXPECT_LE(world.now(), 20s + 5ms);
 }
 
-TEST(SimClocks, WhoDoesNotWaitIsNotHeldUp) {
+TEST(SimClocks, ZeroDelayIsDueNow) {
   sim::Clocks clocks;
   clocks.set(0, 1h, 0s, -89'496);
   for (Nanos now = 1h; now < 1h + 10us; now += 7ns) EXPECT_EQ(clocks.deadline(0, now, 0s), now);
 }
 
-TEST(SimClocks, WhenIsTheInverseOfAt) {
+TEST(SimClocks, WhenIsInverseOfAt) {
   for (const int drift : {-500'000, -3, 7, 999'999}) {
     const sim::Clock clock{.since = 5s, .monotonic = 100s, .drift = drift};
     for (std::int64_t i = 0; i < 10'000; ++i) {
@@ -119,8 +119,8 @@ TEST(SimClocks, WhenIsTheInverseOfAt) {
   }
 }
 
-// Looks for events take no time at first, whatever another World on this thread has looked for.
-TEST(SimClocks, EachWorldHasItsFirstLooksFree) {
+// At first polling takes no time, whatever another World on this thread has polled.
+TEST(SimClocks, FirstPollsAreFreeInEachWorld) {
   for (int worlds = 0; worlds < 3; ++worlds) {
     World world(1);
     Host& host = world.add_host("host");

@@ -1,4 +1,5 @@
-// The destroy matrix of coroutines in a World: what can be awaited there, destroyed at each moment.
+// The destroy matrix of coroutines in a World: each operation that can be awaited there, destroyed
+// at each moment.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -17,7 +18,7 @@ using destroying::Field;
 using Operation = destroying::Operation<Field>;
 using Moment = destroying::Moment<Field>;
 
-// A World has no other threads, no processes, and no sockets that are not spate's.
+// A World has no threads other than its own, no processes, and only spate's sockets.
 std::vector<Operation> operations_of_a_world() {
   const std::set<std::string_view> absent = {"signals_next", "exit_of", "offload", "datagram_send"};
   std::vector<Operation> some;
@@ -36,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(All, SimDestroyMatrix,
                                   std::get<1>(test.param).name;
                          });
 
-TEST_P(SimDestroyMatrix, NobodyIsResumedAndTheNextOneIsServed) {
+TEST_P(SimDestroyMatrix, CancelledWaiterIsSkipped) {
   sim::World world(1);
   sim::Host& host = world.add_host("host");
   const std::size_t before = world.open_descriptors();

@@ -1,5 +1,5 @@
-// A random program with two ends, on the system's sockets and in Worlds: what Streams promise holds
-// on both, whatever the links do.
+// A random program with two ends, on the system's sockets and in Worlds: the promises of Streams
+// hold on both, whatever the links do.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Does what it draws, a step a millisecond or so, and in the end ends, closes or resets.
+// Performs random operations, one in a millisecond or so, and finally ends, closes or resets.
 class DuetEnd final : public StreamHandler {
  public:
   enum class Ending : std::uint8_t { end, close, abort };
@@ -119,9 +119,9 @@ struct Duet {
     client.stream().connect(loop, address, client);
     client.start();
   }
-  // A client that gives up while it connects may never be accepted.
+  // A client that closes while it connects may never be accepted.
   bool is_over() { return client.is_over() && (server.is_over() || !server.stream().is_open()); }
-  // What one end has got of the other's, and how it ended.
+  // Checks the bytes that one end received from the other, and how it ended.
   void check(const DuetEnd& one, const DuetEnd& other) const {
     EXPECT_TRUE(one.is_intact());
     EXPECT_LE(one.received(), other.sent());
@@ -129,8 +129,8 @@ struct Duet {
     EXPECT_FALSE(one.error()) << one.error().message();
     if (!one.closes()) EXPECT_EQ(one.received(), other.sent());
   }
-  // Who closes and has written nothing has nothing to lose by a reset, and waits for nobody; nor
-  // does an attempt to connect.
+  // An end that closes without having written has nothing to lose by a reset, so close() does not
+  // linger. It does not wait for a pending connect() either.
   static bool leaves_unsaid(const DuetEnd& end) { return end.closes() && end.sent() == 0; }
   void check() const {
     check(server, client);
@@ -159,7 +159,7 @@ std::uint64_t play_in_a_world(std::uint64_t seed) {
   world.link(here, there,
              {.latency = Nanos{static_cast<std::int64_t>(random.below(5'000'000))},
               .jitter = Nanos{static_cast<std::int64_t>(random.below(5'000'000))}});
-  // Shorter than what a Stream that is closing waits for.
+  // Shorter than the linger time of a closing Stream.
   for (Nanos time{0}; random.below(2) == 0;) {
     time += Nanos{static_cast<std::int64_t>(random.below(20'000'000))};
     world.at(time, [&] { world.cut(here, there); });
@@ -177,14 +177,14 @@ std::uint64_t play_in_a_world(std::uint64_t seed) {
   return world.trace();
 }
 
-TEST(Duet, EndsAsPromisedOnTheSystem) {
+TEST(RandomStreamPair, EndsAsPromisedOnTheSystem) {
   for (const std::uint64_t seed : seeds(10)) {
     SCOPED_TRACE(seed);
     play_on_the_system(seed);
   }
 }
 
-TEST(Duet, EndsAsPromisedInAWorldAndTwiceTheSame) {
+TEST(RandomStreamPair, EndsAsPromisedAndIsReproducibleInAWorld) {
   for (const std::uint64_t seed : seeds(40)) {
     SCOPED_TRACE(seed);
     EXPECT_EQ(play_in_a_world(seed), play_in_a_world(seed));

@@ -1,4 +1,4 @@
-// A server and a client as programs have them: they know nothing of simulations.
+// A server and a client as in real programs: they do not depend on the simulation.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct Echo : Session {
   }
 };
 
-// Sends a text, and closes when as many bytes have come back.
+// Sends a text, and closes when as many bytes have been echoed.
 class EchoClient final : public StreamHandler {
  public:
   explicit EchoClient(std::string text) : text_(std::move(text)) {}

@@ -1,4 +1,4 @@
-// explore(): what it finds, and what it says of it.
+// explore(): its findings and its reports.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -19,8 +19,8 @@ using sim::Exploration;
 using sim::Host;
 using sim::World;
 
-// Explorations here are of these seeds, whatever the environment says of those of others, which
-// find it as it was.
+// These explorations use fixed seeds; the environment's seeds are for others, and restored
+// afterwards.
 class SimExplore : public ::testing::Test {
  protected:
   static constexpr std::array kNames{"SPATE_SEED", "SPATE_SEEDS", "SPATE_ONLY"};
@@ -44,7 +44,7 @@ class SimExplore : public ::testing::Test {
   std::vector<std::optional<std::string>> said_;
 };
 
-TEST_F(SimExplore, RunsAllSeedsWhereNothingFails) {
+TEST_F(SimExplore, RunsAllSeedsIfNoneFails) {
   int runs = 0;
   const Exploration found = sim::explore(10, 20, [&](World&) {
     ++runs;
@@ -57,7 +57,7 @@ TEST_F(SimExplore, RunsAllSeedsWhereNothingFails) {
   EXPECT_EQ(found.report(), "");
 }
 
-TEST_F(SimExplore, StopsAtTheFirstSeedThatFails) {
+TEST_F(SimExplore, StopsAtFirstFailingSeed) {
   const auto program = [](World& world) {
     const std::uint64_t drawn = world.draw(10);
     world.run_for(1500ms);
@@ -84,7 +84,7 @@ TEST_F(SimExplore, StopsAtTheFirstSeedThatFails) {
   EXPECT_EQ(again.seeds, 1u);
 }
 
-TEST_F(SimExplore, SaysWhatWasNeverSeen) {
+TEST_F(SimExplore, ReportsConditionsThatNeverHeld) {
   const auto program = [](World&) { sim::sometimes(false, "a blue moon"); };
   const Exploration found = sim::explore(1, 3, program);
   EXPECT_FALSE(found);
@@ -94,7 +94,7 @@ TEST_F(SimExplore, SaysWhatWasNeverSeen) {
   EXPECT_TRUE(sim::explore(1, 3, program));
 }
 
-TEST_F(SimExplore, FindsAProgramThatReadsSomethingElse) {
+TEST_F(SimExplore, DetectsNonDeterministicProgram) {
   int runs = 0;
   const Exploration found = sim::explore(1, 3, [&](World&) { sim::note(std::to_string(++runs)); });
   EXPECT_TRUE(found.is_unsteady);
@@ -102,7 +102,7 @@ TEST_F(SimExplore, FindsAProgramThatReadsSomethingElse) {
   EXPECT_TRUE(found.report().starts_with("two runs of one seed differ")) << found.report();
 }
 
-TEST_F(SimExplore, SaysWhichEventDiffersFirst) {
+TEST_F(SimExplore, ReportsFirstDifferingEvent) {
   int runs = 0;
   const Exploration found = sim::explore(1, 3, [&](World& world) {
     sim::note("the same");
@@ -113,19 +113,19 @@ TEST_F(SimExplore, SaysWhichEventDiffersFirst) {
             "event 2 of one: 1.000000000 s  note: 3\nevent 2 of the other: 1.000000000 s  note: 4");
 }
 
-// ---- which faults a failure needs
+// ---- the faults that a failure needs
 
-// Fails where the fifth and the ninth of many faults come to pass.
+// Fails if the fifth and the ninth of many faults occur.
 void need_two(World& world) {
   int struck = 0;
   for (int i = 1; i <= 100; ++i) {
-    if (world.strikes(0.5, i == 5 || i == 9 ? "needed" : "not needed"))
+    if (world.inject_fault(0.5, i == 5 || i == 9 ? "needed" : "not needed"))
       struck += i == 5 || i == 9 ? 1 : 0;
   }
   sim::always(struck < 2, "no two of these");
 }
 
-TEST_F(SimExplore, LeavesOutTheFaultsThatAFailureDoesNotNeed) {
+TEST_F(SimExplore, OmitsFaultsThatAFailureDoesNotNeed) {
   const Exploration found = sim::explore(1, 1000, need_two);
   ASSERT_TRUE(found.failed);
   EXPECT_GT(found.faults, 30u);
@@ -146,22 +146,22 @@ TEST_F(SimExplore, LeavesOutTheFaultsThatAFailureDoesNotNeed) {
   EXPECT_FALSE(sim::explore(1, 1000, need_two).failed);
 }
 
-TEST_F(SimExplore, AFailureThatNeedsNoFaultSaysSo) {
+TEST_F(SimExplore, FailureThatNeedsNoFaultIsReported) {
   const Exploration found = sim::explore({.seeds = 1, .shrink_runs = 20}, [&](World& world) {
-    (void)world.strikes(1, "anything");
+    (void)world.inject_fault(1, "anything");
     sim::always(false, "truth");
   });
   EXPECT_EQ(found.needed, std::vector<std::uint64_t>());
   EXPECT_TRUE(found.report().contains(" SPATE_ONLY=none ")) << found.report();
 }
 
-TEST_F(SimExplore, ShrinksNothingIfToldSo) {
+TEST_F(SimExplore, DoesNotShrinkIfDisabled) {
   const Exploration found = sim::explore({.seeds = 1000, .shrink_runs = 0}, need_two);
   EXPECT_TRUE(found.failed);
   EXPECT_FALSE(found.needed);
 }
 
-TEST_F(SimExplore, SegmentsThatAreLostAreFaults) {
+TEST_F(SimExplore, LostSegmentsAreFaults) {
   const Exploration found = sim::explore(1, 1000, [](World& world) {
     Host& here = world.add_host("here");
     Host& there = world.add_host("there");
@@ -183,7 +183,7 @@ TEST_F(SimExplore, SegmentsThatAreLostAreFaults) {
   EXPECT_TRUE(found.state.contains("there: open 10.0.0.2:")) << found.state;
 }
 
-// ---- processes of their own
+// ---- isolated runs
 
 TEST_F(SimExplore, IsolatedWorldsShareNoStatics) {
   static int runs = 0;
@@ -196,7 +196,7 @@ TEST_F(SimExplore, IsolatedWorldsShareNoStatics) {
   EXPECT_EQ(runs, 0);
 }
 
-TEST_F(SimExplore, AnIsolatedProgramThatCrashesIsAFailure) {
+TEST_F(SimExplore, CrashOfAnIsolatedProgramIsAFailure) {
   const Exploration found = sim::explore({.seeds = 5, .isolates = true}, [](World& world) {
     if (world.draw(2) == 0) std::_Exit(7);
   });
@@ -208,14 +208,14 @@ TEST_F(SimExplore, AnIsolatedProgramThatCrashesIsAFailure) {
   EXPECT_EQ(killed.failure, "the program ends: Killed");
 }
 
-TEST_F(SimExplore, AnIsolatedRunIsTheSame) {
+TEST_F(SimExplore, IsolatedRunHasTheSameResult) {
   const Exploration apart = sim::explore({.seeds = 1000, .isolates = true}, need_two);
   const Exploration here = sim::explore({.seeds = 1000}, need_two);
   EXPECT_EQ(apart.report(), here.report());
   EXPECT_EQ(apart.trace, here.trace);
 }
 
-TEST_F(SimExplore, WhatTheEnvironmentSaysAndIsNoNumberEndsTheProgram) {
+TEST_F(SimExplore, InvalidEnvironmentEndsTheProgram) {
   ::setenv("SPATE_SEED", "twelve", 1);
   EXPECT_EXIT(sim::explore(1, 1, [](World&) {}), ::testing::ExitedWithCode(2),
               "spate: SPATE_SEED=twelve: a decimal number was expected");
@@ -224,7 +224,7 @@ TEST_F(SimExplore, WhatTheEnvironmentSaysAndIsNoNumberEndsTheProgram) {
   EXPECT_EXIT(sim::explore(1, 1, [](World&) {}), ::testing::ExitedWithCode(2), "SPATE_ONLY=3,:");
 }
 
-TEST_F(SimExplore, RunsAsManySeedsAsTheEnvironmentSays) {
+TEST_F(SimExplore, RunsSeedsFromTheEnvironment) {
   ::setenv("SPATE_SEEDS", "5", 1);
   EXPECT_EQ(sim::explore(1, 3, [](World&) {}).seeds, 5u);
   ::setenv("SPATE_SEEDS", "10..12", 1);
@@ -232,7 +232,7 @@ TEST_F(SimExplore, RunsAsManySeedsAsTheEnvironmentSays) {
   const Exploration some = sim::explore(1, 3, [&](World& world) {
     drawn.push_back(world.draw(1000));
     world.run_for(2s);
-    (void)world.strikes(1, "anything");
+    (void)world.inject_fault(1, "anything");
   });
   EXPECT_EQ(some.seeds, 3u);
   EXPECT_EQ(some.all_faults, 3u);
@@ -243,16 +243,16 @@ TEST_F(SimExplore, RunsAsManySeedsAsTheEnvironmentSays) {
   EXPECT_EQ(drawn, before);
 }
 
-TEST_F(SimExplore, OutsideOfAWorldNothingIsKept) {
-  sim::always(false, "nobody hears it");
+TEST_F(SimExplore, AssertionsOutsideAWorldAreIgnored) {
+  sim::always(false, "nobody is_bound_to it");
   sim::sometimes(false, "nor this");
   sim::note("nor this");
   EXPECT_TRUE(sim::explore(1, 1, [](World&) {}));
 }
 
-// One seed is one trace with any compiler and optimization. The number is recorded: record it anew
-// where the library has begun to send other bytes, or at other times, on purpose.
-TEST_F(SimExplore, ASeedsTraceIsTheSameInEveryBuild) {
+// One seed is one trace with any compiler and optimization. Record the number again if the library
+// sends other bytes, or at other times, on purpose.
+TEST_F(SimExplore, TraceOfASeedIsTheSameInEveryBuild) {
   const Exploration found = sim::explore(1, 20, [](World& world) {
     Host& here = world.add_host("here");
     Host& there = world.add_host("there");

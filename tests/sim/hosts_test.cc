@@ -1,4 +1,4 @@
-// Hosts that crash, come back, stand still, or run out of descriptors.
+// Hosts that crash, restart, are suspended, or run out of descriptors.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -48,7 +48,7 @@ class SimHosts : public ::testing::Test {
   int boots_ = 0;
 };
 
-TEST_F(SimHosts, ACrashedHostAnswersNobody) {
+TEST_F(SimHosts, CrashedHostDoesNotRespond) {
   boot();
   here_.crash();
   EXPECT_FALSE(here_.is_up());
@@ -59,7 +59,7 @@ TEST_F(SimHosts, ACrashedHostAnswersNobody) {
   EXPECT_EQ(std::chrono::round<std::chrono::seconds>(world_.now()), 127s);
 }
 
-TEST_F(SimHosts, WhatAnIdleHostStartsCountsFromNow) {
+TEST_F(SimHosts, TimeoutsStartedOnAnIdleHostCountFromNow) {
   boot();
   world_.run_for(1h);
   EchoClient client("hello");
@@ -68,7 +68,7 @@ TEST_F(SimHosts, WhatAnIdleHostStartsCountsFromNow) {
   EXPECT_TRUE(client.has_all()) << client.error().message();
 }
 
-TEST_F(SimHosts, ARestartedHostServesAgain) {
+TEST_F(SimHosts, RestartedHostServesAgain) {
   boot();
   EchoClient before("hello");
   start(before);
@@ -82,7 +82,7 @@ TEST_F(SimHosts, ARestartedHostServesAgain) {
   EXPECT_TRUE(after.has_all());
 }
 
-TEST_F(SimHosts, WhoConnectsMeanwhileComesThroughAfterTheRestart) {
+TEST_F(SimHosts, ConnectDuringARestartSucceedsAfterIt) {
   boot();
   here_.crash();
   world_.at(5s, [&] { here_.restart(); });
@@ -93,7 +93,7 @@ TEST_F(SimHosts, WhoConnectsMeanwhileComesThroughAfterTheRestart) {
   EXPECT_EQ(std::chrono::round<std::chrono::seconds>(world_.now()), 7s);
 }
 
-TEST_F(SimHosts, APeerThatSendsIsResetOnceTheHostIsUpAgain) {
+TEST_F(SimHosts, SendingPeerIsResetAfterTheRestart) {
   boot();
   EchoClient client("hello");
   client.keep_open();
@@ -108,7 +108,7 @@ TEST_F(SimHosts, APeerThatSendsIsResetOnceTheHostIsUpAgain) {
   EXPECT_EQ(client.error(), std::errc::connection_reset);
 }
 
-TEST_F(SimHosts, APeerThatSendsGivesUpIfTheHostStaysAway) {
+TEST_F(SimHosts, SendingPeerTimesOutIfTheHostStaysDown) {
   boot();
   EchoClient client("hello");
   client.keep_open();
@@ -121,7 +121,7 @@ TEST_F(SimHosts, APeerThatSendsGivesUpIfTheHostStaysAway) {
   EXPECT_GT(world_.now(), 15min);
 }
 
-TEST_F(SimHosts, APeerThatWaitsIsNeverTold) {
+TEST_F(SimHosts, IdlePeerIsNotNotifiedOfARestart) {
   boot();
   EchoClient client("hello");
   client.keep_open();
@@ -132,7 +132,7 @@ TEST_F(SimHosts, APeerThatWaitsIsNeverTold) {
   EXPECT_EQ(world_.run_until([&] { return client.is_done(); }, 24h), Outcome::stuck);
 }
 
-TEST_F(SimHosts, ACrashClosesWhatTheHostHasOpen) {
+TEST_F(SimHosts, CrashClosesAllDescriptorsOfTheHost) {
   const std::size_t before = world_.open_descriptors();
   const std::size_t of_there = there_.open_descriptors();
   boot();
@@ -149,7 +149,7 @@ TEST_F(SimHosts, ACrashClosesWhatTheHostHasOpen) {
   EXPECT_EQ(world_.open_descriptors(), before + 1);  // The listener.
 }
 
-TEST_F(SimHosts, WhatTheProgramKeepsOfACrashedHostIsHarmless) {
+TEST_F(SimHosts, HandlesOfACrashedHostAreHarmless) {
   EchoClient client("hello");
   auto server =
       here_.run([](Loop& loop) { return must(serve<Echo>(loop, Address::any_ipv6(kHostPort))); });
@@ -165,7 +165,7 @@ TEST_F(SimHosts, WhatTheProgramKeepsOfACrashedHostIsHarmless) {
   there_.restart();
   EchoClient again("again");
   start(again);
-  client.stream().write("nobody hears it");
+  client.stream().write("nobody is_bound_to it");
   client.stream().close();
   timer.stop();
   finish(again);
@@ -173,7 +173,7 @@ TEST_F(SimHosts, WhatTheProgramKeepsOfACrashedHostIsHarmless) {
   EXPECT_EQ(calls, 0);
 }
 
-TEST_F(SimHosts, ACrashTakesWhoIsWaitingToBeAccepted) {
+TEST_F(SimHosts, CrashResetsConnectionsInTheBacklog) {
   std::optional<Listener> listener = here_.run([](Loop& loop) {
     return must(
         Listener::create(loop, Address::any_ipv4(kHostPort), [](Stream, const Address&) {}));
@@ -191,8 +191,8 @@ TEST_F(SimHosts, ACrashTakesWhoIsWaitingToBeAccepted) {
   EXPECT_EQ(client.error(), std::errc::connection_reset);
 }
 
-// As a kernel that asks whether the window is still closed.
-TEST_F(SimHosts, WhoMayNotSendHearsOfARestart) {
+// The kernel's zero-window probes detect the restart.
+TEST_F(SimHosts, BlockedSenderDetectsARestart) {
   std::optional<Stream> deaf;
   std::optional<Listener> listener = listen_without_reading(deaf);
   EchoClient client(std::string(10'000'000, 'x'));
@@ -209,7 +209,7 @@ TEST_F(SimHosts, WhoMayNotSendHearsOfARestart) {
   EXPECT_EQ(client.error(), std::errc::connection_reset);
 }
 
-TEST_F(SimHosts, WhoMayNotSendGivesUpAPeerThatIsGone) {
+TEST_F(SimHosts, BlockedSenderTimesOutIfThePeerCrashed) {
   std::optional<Stream> deaf;
   std::optional<Listener> listener = listen_without_reading(deaf);
   EchoClient client(std::string(10'000'000, 'x'));
@@ -222,7 +222,7 @@ TEST_F(SimHosts, WhoMayNotSendGivesUpAPeerThatIsGone) {
   listener.reset();
 }
 
-TEST_F(SimHosts, ACrashDropsPackets) {
+TEST_F(SimHosts, CrashDropsPackets) {
   const auto open = [](Host& host) {
     return host.run(
         [](Loop& loop) { return must(Datagram::create(loop, Address::any_ipv4(kHostPort))); });
@@ -245,7 +245,7 @@ TEST_F(SimHosts, ACrashDropsPackets) {
   EXPECT_EQ(packets, 1);
 }
 
-TEST_F(SimHosts, APausedHostAcceptsAndReceivesAndSaysNothing) {
+TEST_F(SimHosts, PausedHostAcceptsAndReceivesButSendsNothing) {
   boot();
   here_.pause();
   EchoClient client("hello");
@@ -269,7 +269,7 @@ TEST_F(SimHosts, TimersOfAPausedHostAreLate) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST_F(SimHosts, WithoutDescriptorsNothingIsOpened) {
+TEST_F(SimHosts, NothingIsOpenedWithoutDescriptors) {
   here_.limit_descriptors(here_.open_descriptors());
   const auto none = here_.run([](Loop& loop) { return serve<Echo>(loop, Address::any_ipv4(1)); });
   ASSERT_FALSE(none);
@@ -281,7 +281,7 @@ TEST_F(SimHosts, WithoutDescriptorsNothingIsOpened) {
   EXPECT_TRUE(there_.run([](Loop& loop) { return serve<Echo>(loop, Address::any_ipv4(1)); }));
 }
 
-TEST_F(SimHosts, AServerWithoutDescriptorsServesOneAfterTheOther) {
+TEST_F(SimHosts, ServerWithoutDescriptorsServesOneByOne) {
   boot();
   here_.limit_descriptors(here_.open_descriptors() + 1);
   EchoClient clients[] = {EchoClient("one"), EchoClient("two"), EchoClient("three")};

@@ -1,4 +1,4 @@
-// What a host has too little of: ports, places in a backlog, memory, and patience.
+// A host's limits: ports, places in a backlog, memory, and timeouts.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -39,7 +39,7 @@ class SimLimits : public ::testing::Test {
               Outcome::done);
     return client;
   }
-  // How long it takes until the client is told of the end.
+  // Returns the time until the client's connection is closed.
   Nanos waited(const EchoClient& client) {
     const Nanos begin = world_.now();
     EXPECT_EQ(world_.run_until([&] { return client.is_done(); }, 24h), Outcome::done);
@@ -62,14 +62,14 @@ class SimLimits : public ::testing::Test {
 
 // ---- ports
 
-TEST_F(SimLimits, PortsThatAreUsedUpAreNotAvailable) {
+TEST_F(SimLimits, ExhaustedPortsAreNotAvailable) {
   there_.set_port_range(5000, 5002);
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(open().error());
   EXPECT_EQ(open().error(), std::errc::address_not_available);
   EXPECT_EQ(listen_at(Address::any_ipv4(0)), std::errc::address_in_use);
 }
 
-TEST_F(SimLimits, APortServesConnectionsToSeveralPlaces) {
+TEST_F(SimLimits, PortMayConnectToSeveralDestinations) {
   there_.set_port_range(5000, 5000);
   EXPECT_FALSE(open().error());
   EchoClient other("hello");
@@ -78,7 +78,7 @@ TEST_F(SimLimits, APortServesConnectionsToSeveralPlaces) {
   EXPECT_TRUE(other.has_all());
 }
 
-TEST_F(SimLimits, WhoEndsFirstKeepsItsPortForAMinute) {
+TEST_F(SimLimits, ActiveCloserKeepsItsPortForAMinute) {
   there_.set_port_range(5000, 5000);
   open().stream().close();
   world_.run_for(59s);
@@ -87,14 +87,14 @@ TEST_F(SimLimits, WhoEndsFirstKeepsItsPortForAMinute) {
   EXPECT_FALSE(open().error());
 }
 
-TEST_F(SimLimits, WhoResetsKeepsNothing) {
+TEST_F(SimLimits, ResetReleasesThePort) {
   there_.set_port_range(5000, 5000);
   open().stream().abort();
   world_.run_for(1s);
   EXPECT_FALSE(open().error());
 }
 
-TEST_F(SimLimits, WhoEndsSecondKeepsNothing) {
+TEST_F(SimLimits, PassiveCloserReleasesItsPort) {
   there_.set_port_range(5000, 5000);
   EchoClient& client = open();
   here_.run(
@@ -104,8 +104,8 @@ TEST_F(SimLimits, WhoEndsSecondKeepsNothing) {
   EXPECT_FALSE(open().error());
 }
 
-TEST_F(SimLimits, APortOfAConnectionThatWaitsIsListenedAtAgain) {
-  // As Linux with SO_REUSEADDR, which Listeners set and who connects does not.
+TEST_F(SimLimits, PortInTimeWaitMayBeReusedForListening) {
+  // As Linux with SO_REUSEADDR, which Listeners set and connecting sockets do not.
   there_.set_port_range(5000, 5000);
   open().stream().close();
   world_.run_for(1s);
@@ -120,7 +120,7 @@ TEST_F(SimLimits, APortOfAConnectionThatWaitsIsListenedAtAgain) {
 
 // ---- a full backlog
 
-TEST_F(SimLimits, WhoFindsAFullBacklogTriesAgainAndGivesUp) {
+TEST_F(SimLimits, ConnectToAFullBacklogRetriesAndTimesOut) {
   const auto listener = here_.run([](Loop& loop) {
     auto made = must(Listener::create(loop, Address::any_ipv4(7001), [](Stream, const Address&) {},
                                       {.backlog = 1}));
@@ -139,7 +139,7 @@ TEST_F(SimLimits, WhoFindsAFullBacklogTriesAgainAndGivesUp) {
   EXPECT_FALSE(first.is_done() || second.is_done());
 }
 
-TEST_F(SimLimits, WhoFindsAFullBacklogGetsInWithItsNextTry) {
+TEST_F(SimLimits, ConnectToAFullBacklogSucceedsOnRetry) {
   std::vector<Stream> accepted;
   auto listener = here_.run([&](Loop& loop) {
     auto made = must(Listener::create(
@@ -163,9 +163,9 @@ TEST_F(SimLimits, WhoFindsAFullBacklogGetsInWithItsNextTry) {
   EXPECT_EQ(std::chrono::round<std::chrono::seconds>(world_.now()), 7s);  // After 1, 3 and 7.
 }
 
-// ---- patience
+// ---- timeouts
 
-TEST_F(SimLimits, KeepAliveNoticesThatTheHostIsCutOff) {
+TEST_F(SimLimits, KeepAliveDetectsACut) {
   EchoClient& client = open();
   there_.run([&](Loop&) { EXPECT_FALSE(client.stream().set_keep_alive(10s, 5s, 3)); });
   world_.cut(here_, there_);
@@ -173,15 +173,15 @@ TEST_F(SimLimits, KeepAliveNoticesThatTheHostIsCutOff) {
   EXPECT_EQ(client.error(), std::errc::timed_out);
 }
 
-TEST_F(SimLimits, KeepAliveThatIsSetWhileTheHostIsCutOffNoticesIt) {
+TEST_F(SimLimits, KeepAliveSetDuringACutDetectsIt) {
   EchoClient& client = open();
   world_.cut_one_way(here_, there_);
   there_.run([&](Loop&) { EXPECT_FALSE(client.stream().set_keep_alive(10s, 5s, 3)); });
   EXPECT_EQ(waited(client), 25s);
 }
 
-// It takes 15 s to 25 s until an idle end gives up: a cut may begin right before a probe is due.
-TEST_F(SimLimits, KeepAliveForgetsACutThatIsHealed) {
+// An idle end needs 15 s to 25 s to time out, since a cut may begin right before a probe is due.
+TEST_F(SimLimits, KeepAliveSurvivesAHealedCut) {
   EchoClient& client = open();
   there_.run([&](Loop&) { EXPECT_FALSE(client.stream().set_keep_alive(10s, 5s, 3)); });
   for (int i = 0; i < 5; ++i) {
@@ -194,7 +194,7 @@ TEST_F(SimLimits, KeepAliveForgetsACutThatIsHealed) {
   EXPECT_EQ(world_.run_until([] { return false; }, 24h), Outcome::stuck) << "somebody still probes";
 }
 
-TEST_F(SimLimits, KeepAliveNoticesACrashAndARestart) {
+TEST_F(SimLimits, KeepAliveDetectsACrashAndARestart) {
   EchoClient& crashed = open();
   there_.run([&](Loop&) { EXPECT_FALSE(crashed.stream().set_keep_alive(10s, 5s, 3)); });
   here_.crash();
@@ -203,7 +203,7 @@ TEST_F(SimLimits, KeepAliveNoticesACrashAndARestart) {
   here_.restart();
 }
 
-TEST_F(SimLimits, AProbeAfterARestartIsAnsweredByAReset) {
+TEST_F(SimLimits, ProbeAfterARestartIsReset) {
   EchoClient& client = open();
   there_.run([&](Loop&) { EXPECT_FALSE(client.stream().set_keep_alive(10s, 5s, 3)); });
   world_.run_for(1s);
@@ -213,13 +213,13 @@ TEST_F(SimLimits, AProbeAfterARestartIsAnsweredByAReset) {
   EXPECT_EQ(client.error(), std::errc::connection_reset);
 }
 
-TEST_F(SimLimits, WithoutKeepAliveWhoOnlyWaitsIsToldNothing) {
+TEST_F(SimLimits, IdlePeerIsNotNotifiedWithoutKeepAlive) {
   EchoClient& client = open();
   here_.crash();
   EXPECT_EQ(world_.run_until([&] { return client.is_done(); }, 24h * 365), Outcome::stuck);
 }
 
-TEST_F(SimLimits, TheUserTimeoutBoundsHowLongDataIsNotAnswered) {
+TEST_F(SimLimits, UserTimeoutLimitsUnacknowledgedData) {
   EchoClient& client = open();
   there_.run([&](Loop&) { EXPECT_FALSE(client.stream().set_user_timeout(20s)); });
   world_.cut(here_, there_);
@@ -228,7 +228,7 @@ TEST_F(SimLimits, TheUserTimeoutBoundsHowLongDataIsNotAnswered) {
   EXPECT_EQ(client.error(), std::errc::timed_out);
 }
 
-TEST_F(SimLimits, TheUserTimeoutBoundsHowLongAPeerMayNotRead) {
+TEST_F(SimLimits, UserTimeoutLimitsAClosedWindow) {
   EchoClient& client = open();
   here_.pause();
   there_.run([&](Loop&) {
@@ -240,7 +240,7 @@ TEST_F(SimLimits, TheUserTimeoutBoundsHowLongAPeerMayNotRead) {
   here_.resume();
 }
 
-TEST_F(SimLimits, WhoWaitsForRoomNoticesACrash) {
+TEST_F(SimLimits, BlockedSenderDetectsACrash) {
   EchoClient& client = open();
   here_.pause();
   there_.run([&](Loop&) { client.stream().write(std::string(1'000'000, 'x')); });
@@ -253,7 +253,7 @@ TEST_F(SimLimits, WhoWaitsForRoomNoticesACrash) {
   EXPECT_LT(time, 17min);
 }
 
-TEST_F(SimLimits, OptionsOfPatienceAreCheckedAndTold) {
+TEST_F(SimLimits, TimeoutOptionsAreValidatedAndReturned) {
   here_.run([&](Loop&) {
     const int fd = spate_sim_socket(AF_INET, SOCK_STREAM, 0);
     const auto set = [fd](int name, int value) {
@@ -283,7 +283,7 @@ TEST_F(SimLimits, OptionsOfPatienceAreCheckedAndTold) {
 
 // ---- memory
 
-TEST_F(SimLimits, WithoutMemoryNothingIsOpenedAndPacketsAreNotSent) {
+TEST_F(SimLimits, NothingIsOpenedOrSentWithoutMemory) {
   EchoClient& client = open();
   Datagram packets =
       there_.run([](Loop& loop) { return must(Datagram::create(loop, Address::any_ipv4(0))); });
@@ -299,7 +299,7 @@ TEST_F(SimLimits, WithoutMemoryNothingIsOpenedAndPacketsAreNotSent) {
   EXPECT_FALSE(open().error());
 }
 
-TEST_F(SimLimits, WithLittleMemoryBytesStillComeWholeAndSlowly) {
+TEST_F(SimLimits, TransfersAreSlowButCompleteWithLittleMemory) {
   here_.limit_memory(5'000);
   there_.limit_memory(3'000);
   EchoClient client(std::string(500'000, 'x'));
@@ -311,7 +311,7 @@ TEST_F(SimLimits, WithLittleMemoryBytesStillComeWholeAndSlowly) {
   EXPECT_EQ(there_.used_memory(), 0u);
 }
 
-TEST_F(SimLimits, WhoCannotAcceptForLackOfMemoryAcceptsLater) {
+TEST_F(SimLimits, AcceptIsDelayedByLackOfMemory) {
   EchoClient& client = open();
   there_.run([&](Loop&) { client.stream().pause(); });
   here_.limit_memory(20'000);
@@ -326,7 +326,7 @@ TEST_F(SimLimits, WhoCannotAcceptForLackOfMemoryAcceptsLater) {
   EXPECT_EQ(world_.run_until([&] { return client.echoed().size() == 400'005; }, 1h), Outcome::done);
 }
 
-TEST_F(SimLimits, PacketsThatFindNoMemoryAreDropped) {
+TEST_F(SimLimits, PacketsBeyondTheMemoryLimitAreDropped) {
   const auto packets =
       here_.run([](Loop& loop) { return must(Datagram::create(loop, Address::any_ipv4(7002))); });
   auto sender =

@@ -1,4 +1,4 @@
-// Links that lose, hold up and are cut in one direction: what streams show of it.
+// Links that lose packets, delay them, and are cut in one direction: the effects on streams.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -36,15 +36,15 @@ class SimLinks : public ::testing::Test {
       here_.run([](Loop& loop) { return must(serve<Echo>(loop, Address::any_ipv6(kEchoPort))); });
 };
 
-TEST_F(SimLinks, WhatIsLostOfAStreamComesLater) {
+TEST_F(SimLinks, LostSegmentsAreRetransmitted) {
   world_.link(here_, there_, {.loss = 0.3});
   EchoClient client(std::string(100'000, 'x'));
-  EXPECT_GT(echo(client), 1s);  // A segment that is lost holds up those after it.
+  EXPECT_GT(echo(client), 1s);  // A lost segment delays those after it.
   EXPECT_TRUE(client.has_all());
   EXPECT_FALSE(client.error());
 }
 
-TEST_F(SimLinks, AStreamThatLosesAllGivesUpAsTheKernelDoes) {
+TEST_F(SimLinks, StreamWithTotalLossTimesOutAsInTheKernel) {
   EchoClient client("hello");
   client.keep_open();
   there_.run([&](Loop& loop) { client.start(loop, here_.address(kEchoPort)); });
@@ -57,7 +57,7 @@ TEST_F(SimLinks, AStreamThatLosesAllGivesUpAsTheKernelDoes) {
   EXPECT_EQ(std::chrono::round<std::chrono::seconds>(world_.now()), 926s);
 }
 
-TEST_F(SimLinks, ConnectingGivesUpAfterTwoMinutes) {
+TEST_F(SimLinks, ConnectTimesOutAfterTwoMinutes) {
   world_.link(here_, there_, {.loss = 1});
   EchoClient lost("hello");
   EXPECT_EQ(std::chrono::round<std::chrono::seconds>(echo(lost)), 127s);
@@ -70,7 +70,7 @@ TEST_F(SimLinks, ConnectingGivesUpAfterTwoMinutes) {
   EXPECT_EQ(cut.error(), std::errc::timed_out);
 }
 
-TEST_F(SimLinks, ACutOfHalfAnHourEndsAStreamThatSends) {
+TEST_F(SimLinks, CutOfHalfAnHourEndsASendingStream) {
   EchoClient client("hello");
   client.keep_open();
   there_.run([&](Loop& loop) { client.start(loop, here_.address(kEchoPort)); });
@@ -81,7 +81,7 @@ TEST_F(SimLinks, ACutOfHalfAnHourEndsAStreamThatSends) {
   EXPECT_EQ(client.error(), std::errc::timed_out);
 }
 
-TEST_F(SimLinks, AfterACutItTakesAWhileUntilTheNextAttempt) {
+TEST_F(SimLinks, ConnectRetriesAfterACut) {
   world_.cut(here_, there_);
   world_.at(4s, [&] { world_.heal(here_, there_); });  // Attempts at 0, 1, 3 and 7 s.
   EchoClient client("hello");
@@ -94,7 +94,7 @@ TEST_F(SimLinks, OneDirectionMayBeCut) {
   world_.cut_one_way(here_, there_);
   there_.run([&](Loop& loop) { client.start(loop, here_.address(kEchoPort)); });
   world_.run_for(1s);
-  EXPECT_EQ(server_.sessions().size(), 1u);  // The server has heard of it.
+  EXPECT_EQ(server_.sessions().size(), 1u);  // The SYN has reached the server.
   EXPECT_TRUE(client.stream().is_connecting());
   world_.heal_one_way(here_, there_);
   world_.run_until([&] { return client.is_done(); }, 1min);
@@ -107,7 +107,7 @@ TEST_F(SimLinks, OneDirectionMayBeSlow) {
   EXPECT_EQ(std::chrono::round<std::chrono::seconds>(echo(client)), 3s);  // SYN, ACK, text.
 }
 
-TEST_F(SimLinks, HaveABandwidth) {
+TEST_F(SimLinks, HaveBandwidth) {
   world_.link(here_, there_, {.bytes_per_second = 100'000});
   EchoClient client(std::string(1'000'000, 'x'));
   const Nanos time = echo(client);
@@ -126,7 +126,7 @@ TEST_F(SimLinks, MayChangeAtAnyTime) {
   EXPECT_GT(echo(second), 4s);
 }
 
-TEST(SimLinksBySeed, TheSameSeedLosesTheSame) {
+TEST(SimLinkDeterminism, LossesAreTheSameForOneSeed) {
   const auto trace = [](std::uint64_t seed) {
     World world(seed);
     Host& here = world.add_host("here");

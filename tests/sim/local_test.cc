@@ -1,4 +1,4 @@
-// Unix sockets, pairs and descriptors that are passed, within a host.
+// Unix sockets, pairs and passed descriptors, within a host.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -45,7 +45,7 @@ class SimLocal : public ::testing::Test {
   Host& there_ = world_.add_host("there");
 };
 
-TEST_F(SimLocal, AServerEchoesAtAPathAndAtAName) {
+TEST_F(SimLocal, ServerEchoesAtAPathAndAtAnAbstractName) {
   for (const Address& address : {kPath, kAbstract}) {
     const auto server = must(serve_at(here_, address));
     EXPECT_EQ(server.address(), address);
@@ -53,7 +53,7 @@ TEST_F(SimLocal, AServerEchoesAtAPathAndAtAName) {
   }
 }
 
-TEST_F(SimLocal, ManyBytesWaitForTheirReader) {
+TEST_F(SimLocal, LargeTransferWaitsForTheReader) {
   const auto server = must(serve_at(here_, kPath));
   EchoClient client(std::string(5'000'000, 'x'));
   here_.run([&](Loop& loop) { client.start(loop, kPath); });
@@ -62,18 +62,18 @@ TEST_F(SimLocal, ManyBytesWaitForTheirReader) {
   EXPECT_EQ(world_.now(), 0ns);  // Nothing is on its way.
 }
 
-TEST_F(SimLocal, NobodyIsThereWhereNobodyWas) {
+TEST_F(SimLocal, ConnectToUnusedAddressFails) {
   EXPECT_EQ(echo(here_, kPath), std::errc::no_such_file_or_directory);
   EXPECT_EQ(echo(here_, kAbstract), std::errc::connection_refused);
 }
 
-TEST_F(SimLocal, NamesAreAHostsOwn) {
+TEST_F(SimLocal, NamesAreLocalToAHost) {
   const auto server = must(serve_at(here_, kPath));
   EXPECT_EQ(echo(there_, kPath), std::errc::no_such_file_or_directory);
   EXPECT_TRUE(serve_at(there_, kPath));
 }
 
-TEST_F(SimLocal, ANameIsTakenOnce) {
+TEST_F(SimLocal, AddressIsBoundOnce) {
   for (const Address& address : {kPath, kAbstract}) {
     const auto server = must(serve_at(here_, address));
     const auto twice = serve_at(here_, address);
@@ -82,7 +82,7 @@ TEST_F(SimLocal, ANameIsTakenOnce) {
   }
 }
 
-TEST_F(SimLocal, APathThatADeadServerLeftIsReplaced) {
+TEST_F(SimLocal, StalePathIsReplaced) {
   static_cast<void>(must(serve_at(here_, kPath)));
   EXPECT_EQ(echo(here_, kPath), std::errc::connection_refused);
   const auto kept = serve_at(here_, kPath, {.replace_path = false});
@@ -92,7 +92,7 @@ TEST_F(SimLocal, APathThatADeadServerLeftIsReplaced) {
   EXPECT_FALSE(echo(here_, kPath));
 }
 
-TEST_F(SimLocal, APathOutlivesACrashAndANameDoesNot) {
+TEST_F(SimLocal, PathnameSurvivesACrashButAbstractNameDoesNot) {
   here_.boot([this](Loop&) {
     return std::pair(must(serve_at(here_, kPath)), must(serve_at(here_, kAbstract)));
   });
@@ -102,14 +102,14 @@ TEST_F(SimLocal, APathOutlivesACrashAndANameDoesNot) {
   EXPECT_FALSE(echo(here_, kAbstract));
 }
 
-TEST_F(SimLocal, AFileOfTheSystemsIsNotReplaced) {
+TEST_F(SimLocal, SystemFileIsNotReplaced) {
   const auto server = serve_at(here_, must(Address::path("/etc/passwd")));
   ASSERT_FALSE(server);
   EXPECT_EQ(server.error(), std::errc::address_in_use);
   EXPECT_EQ(::access("/etc/passwd", F_OK), 0);
 }
 
-TEST_F(SimLocal, WhoComesWhileTheBacklogIsFullIsTold) {
+TEST_F(SimLocal, ConnectToAFullBacklogFails) {
   Listener listener = here_.run([](Loop& loop) {
     return must(Listener::create(loop, kPath, [](Stream, const Address&) {}, {.backlog = 1}));
   });
@@ -123,7 +123,7 @@ TEST_F(SimLocal, WhoComesWhileTheBacklogIsFullIsTold) {
   EXPECT_EQ(clients[2].error(), std::errc::resource_unavailable_try_again);
 }
 
-TEST_F(SimLocal, ClosingWithUnreadInputIsAReset) {
+TEST_F(SimLocal, CloseWithUnreadInputIsAReset) {
   auto [one, other] = here_.run([](Loop& loop) { return must(Stream::socket_pair(loop)); });
   std::optional<std::error_code> end;
   here_.run([&](Loop&) {
@@ -179,7 +179,7 @@ class SimPassing : public SimLocal {
   Stream receiver_;
 };
 
-TEST_F(SimPassing, APassedSocketIsTheSameSocket) {
+TEST_F(SimPassing, PassedSocketIsTheSameSocket) {
   auto [mine, theirs] = here_.run([](Loop& loop) { return must(Stream::socket_pair(loop)); });
   EXPECT_FALSE(send("take it", {theirs.fd()}));
   here_.run([&](Loop&) { theirs = Stream(); });
@@ -196,7 +196,7 @@ TEST_F(SimPassing, APassedSocketIsTheSameSocket) {
   EXPECT_EQ(second.text, "from there");
 }
 
-TEST_F(SimPassing, AFileOfTheSystemsIsPassedToo) {
+TEST_F(SimPassing, SystemFileMayBePassed) {
   const int file = ::open("/etc/passwd", O_RDONLY | O_CLOEXEC);
   EXPECT_FALSE(send("a file", {file}));
   ::close(file);
@@ -206,7 +206,7 @@ TEST_F(SimPassing, AFileOfTheSystemsIsPassedToo) {
   ::close(taker_.descriptors[0]);
 }
 
-TEST_F(SimPassing, WithoutRoomForThemTheRestIsClosed) {
+TEST_F(SimPassing, DescriptorsBeyondTheLimitAreClosed) {
   auto [mine, theirs] = here_.run([](Loop& loop) { return must(Stream::socket_pair(loop)); });
   receiver_.pause();
   EXPECT_FALSE(send("two", {mine.fd(), theirs.fd()}));
@@ -218,13 +218,13 @@ TEST_F(SimPassing, WithoutRoomForThemTheRestIsClosed) {
   static_cast<void>(must(Stream::adopt(here_.loop(), taker_.descriptors[0])));
 }
 
-TEST_F(SimPassing, ClosedOnesCannotBePassed) {
+TEST_F(SimPassing, ClosedDescriptorsCannotBePassed) {
   const int closed =
       must(here_.run([](Loop& loop) { return Stream::socket_pair(loop); })).first.fd();
   EXPECT_EQ(send("none", {closed}), std::errc::bad_file_descriptor);
 }
 
-TEST_F(SimPassing, WhatIsUnderWayIsClosedWithItsSocket) {
+TEST_F(SimPassing, DescriptorsInFlightAreClosedWithTheirSocket) {
   const std::size_t before = here_.open_descriptors();
   auto [mine, theirs] = here_.run([](Loop& loop) { return must(Stream::socket_pair(loop)); });
   receiver_.pause();
@@ -244,15 +244,15 @@ TEST_F(SimPassing, WhatIsUnderWayIsClosedWithItsSocket) {
   EXPECT_LT(here_.open_descriptors(), before);
 }
 
-// Nobody would ever close these but the end of the World.
-TEST_F(SimPassing, SocketsThatHoldEachOtherGoWithTheWorld) {
+// Only the end of the World can close these.
+TEST_F(SimPassing, SocketCyclesAreClosedWithTheWorld) {
   receiver_.pause();
   EXPECT_FALSE(send("itself", {receiver_.fd(), sender_.fd()}));
 }
 
 // ---- packets
 
-TEST_F(SimLocal, PacketsComeWholeAndInOrder) {
+TEST_F(SimLocal, PacketsArriveWholeAndInOrder) {
   const Address to = must(Address::parse("unix:@packets"));
   std::vector<std::string> texts;
   Datagram server = here_.run([&](Loop& loop) { return must(Datagram::create(loop, to)); });
@@ -270,7 +270,7 @@ TEST_F(SimLocal, PacketsComeWholeAndInOrder) {
   EXPECT_EQ(texts, (std::vector<std::string>{"one", "two"}));
 }
 
-TEST_F(SimLocal, PacketsAreRefusedWhereThereIsNobodyOrNoRoom) {
+TEST_F(SimLocal, PacketsAreRefusedWithoutReceiverOrSpace) {
   const Address to = must(Address::parse("unix:@packets"));
   Datagram client = here_.run([&](Loop& loop) { return must(Datagram::create(loop, kAbstract)); });
   EXPECT_EQ(client.send(bytes_of("x"), to), std::errc::connection_refused);
@@ -283,7 +283,7 @@ TEST_F(SimLocal, PacketsAreRefusedWhereThereIsNobodyOrNoRoom) {
   EXPECT_EQ(error, std::errc::resource_unavailable_try_again);
 }
 
-TEST_F(SimLocal, ARelayJoinsTheNetworkAndAPath) {
+TEST_F(SimLocal, RelayConnectsTheNetworkAndAPath) {
   const auto server = must(serve_at(here_, kPath));
   std::vector<Connecting> connecting;
   std::vector<Relaying> relays;

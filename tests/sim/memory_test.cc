@@ -1,4 +1,4 @@
-// The memory of a host, which Unix sockets and pipes have as well as TCP and UDP (limits_test.cc).
+// The memory of a host, which Unix sockets and pipes share with TCP and UDP (limits_test.cc).
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -57,7 +57,7 @@ class SimMemory : public ::testing::Test {
   Host& host_ = world_.add_host("host");
 };
 
-TEST_F(SimMemory, AUnixStreamTakesWhatThereIs) {
+TEST_F(SimMemory, UnixStreamAcceptsAsMuchAsFits) {
   host_.limit_memory(10'000);
   host_.run([&](Loop&) {
     const Ends ends = pair(SOCK_STREAM);
@@ -73,7 +73,7 @@ TEST_F(SimMemory, AUnixStreamTakesWhatThereIs) {
   EXPECT_EQ(host_.used_memory(), 0u);
 }
 
-TEST_F(SimMemory, APipeTakesAPageOrNothing) {
+TEST_F(SimMemory, PipeAcceptsAPageOrNothing) {
   host_.limit_memory(10'000);
   host_.run([&](Loop&) {
     const Ends ends = pipe();
@@ -89,7 +89,7 @@ TEST_F(SimMemory, APipeTakesAPageOrNothing) {
   EXPECT_EQ(host_.used_memory(), 0u);
 }
 
-TEST_F(SimMemory, AUnixPacketHasRoomOrIsRefused) {
+TEST_F(SimMemory, UnixPacketFitsOrIsRefused) {
   host_.limit_memory(10'000);
   host_.run([&](Loop&) {
     const Ends ends = pair(SOCK_DGRAM);
@@ -103,7 +103,7 @@ TEST_F(SimMemory, AUnixPacketHasRoomOrIsRefused) {
   EXPECT_EQ(host_.used_memory(), 0u);
 }
 
-TEST_F(SimMemory, WithoutAnyNothingIsOpened) {
+TEST_F(SimMemory, NothingIsOpenedWithoutMemory) {
   host_.limit_memory(1'000);
   host_.run([&](Loop&) {
     const Ends ends = pair(SOCK_STREAM);
@@ -122,8 +122,8 @@ TEST_F(SimMemory, WithoutAnyNothingIsOpened) {
   });
 }
 
-// A loop that waits to write is woken, whoever has given the memory back.
-TEST_F(SimMemory, WhoWaitsForItGoesOn) {
+// A loop that waits for writability is woken when any socket frees memory.
+TEST_F(SimMemory, WaitersContinueWhenMemoryIsFreed) {
   host_.limit_memory(9'000);
   auto [from, to] = host_.run([](Loop& loop) { return must(Stream::socket_pair(loop)); });
   std::size_t received = 0;
@@ -151,7 +151,7 @@ TEST_F(SimMemory, WhoWaitsForItGoesOn) {
   EXPECT_EQ(host_.used_memory(), 0u);
 }
 
-TEST_F(SimMemory, ACrashGivesItBack) {
+TEST_F(SimMemory, CrashReleasesMemory) {
   host_.boot([&](Loop& loop) {
     auto ends = must(Stream::socket_pair(loop));
     ends.first.start({});

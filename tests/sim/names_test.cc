@@ -1,6 +1,7 @@
 // Names of hosts in a World.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,7 +34,7 @@ class SimNames : public ::testing::Test {
   Host& there_ = world_.add_host("there");
 };
 
-TEST_F(SimNames, AreLookedUp) {
+TEST_F(SimNames, AreResolved) {
   world_.name("db", here_);
   world_.name("db.example", here_);
   const std::vector<Address> both = {here_.address(7), here_.address_ipv6(7)};
@@ -41,13 +42,13 @@ TEST_F(SimNames, AreLookedUp) {
   EXPECT_EQ(look_up("DB.example"), both);
 }
 
-TEST_F(SimNames, MayBeOfSeveralHosts) {
+TEST_F(SimNames, MayHaveSeveralHosts) {
   world_.name("db", here_);
   world_.name("db", there_);
   EXPECT_EQ(look_up("db").size(), 4u);
 }
 
-TEST_F(SimNames, AreConnectedTo) {
+TEST_F(SimNames, MayBeConnectedTo) {
   world_.name("db", here_);
   auto server =
       here_.run([](Loop& loop) { return must(serve<Echo>(loop, Address::any_ipv4(7000))); });
@@ -78,7 +79,7 @@ class SimNameServers : public SimNames {
   Nanos took_{0};
 };
 
-TEST_F(SimNameServers, AnswerWithAddressesOfBothFamilies) {
+TEST_F(SimNameServers, ReturnAddressesOfBothFamilies) {
   const std::vector<Address> both = {here_.address(7), there_.address(7), here_.address_ipv6(7)};
   world_.answer_name("db.example", {.addresses = both, .delay = 20ms});
   EXPECT_EQ(look_up("DB.example."), both);
@@ -86,14 +87,14 @@ TEST_F(SimNameServers, AnswerWithAddressesOfBothFamilies) {
   EXPECT_FALSE(error_of("db.example", {.ipv6 = false}));
 }
 
-TEST_F(SimNameServers, SayThatThereIsNoSuchName) {
+TEST_F(SimNameServers, ReportUnknownNames) {
   EXPECT_EQ(error_of("nobody.example"), NameError::no_such_host);
   EXPECT_EQ(took_, 1ms);
   world_.answer_name("six.example", {.addresses = {here_.address_ipv6(0)}});
   EXPECT_EQ(error_of("six.example", {.ipv6 = false}), NameError::no_address);
 }
 
-TEST_F(SimNameServers, FailOrSayNothing) {
+TEST_F(SimNameServers, MayFailOrTimeOut) {
   world_.answer_name("db.example", {.error = NameError::server_failure, .delay = 1s});
   EXPECT_EQ(error_of("db.example"), NameError::server_failure);
   EXPECT_EQ(took_, 1s);
@@ -105,26 +106,36 @@ TEST_F(SimNameServers, FailOrSayNothing) {
   EXPECT_LT(took_, 4s);
 }
 
-TEST_F(SimNameServers, ChangeTheirMinds) {
+// The resolver reads the timeout of the system's configuration to know how long it may sleep.
+TEST_F(SimNameServers, TimeoutIsTheLongestSleepOfTheResolver) {
+  const auto turns = [&] { return there_.run([](Loop& loop) { return loop.metrics().turns; }); };
+  world_.answer_name("db.example", {.error = NameError::timeout});
+  const std::uint64_t before = turns();
+  EXPECT_EQ(error_of("db.example"), NameError::timeout);
+  EXPECT_GE(took_, 75s);
+  EXPECT_LT(turns() - before, 100u);
+}
+
+TEST_F(SimNameServers, MayChangeTheirResponses) {
   world_.at(10s, [&] { world_.answer_name("db.example", {.addresses = {here_.address(0)}}); });
   EXPECT_EQ(error_of("db.example"), NameError::no_such_host);
   world_.run_for(10s);
   EXPECT_FALSE(error_of("db.example"));
 }
 
-TEST_F(SimNameServers, HostsFilesComeFirst) {
+TEST_F(SimNameServers, HostsFilesTakePrecedence) {
   world_.name("db.example", there_);
   world_.answer_name("db.example", {.addresses = {here_.address(0)}});
   EXPECT_EQ(look_up("db.example").front(), there_.address(7));
 }
 
-TEST_F(SimNameServers, ShortageOfDescriptorsIsSaid) {
+TEST_F(SimNameServers, ShortageOfDescriptorsIsReported) {
   static_cast<void>(look_up("one"));  // The resolver is there.
   there_.limit_descriptors(there_.open_descriptors());
   EXPECT_EQ(error_of("two.example"), std::errc::too_many_files_open);
 }
 
-TEST_F(SimNameServers, WhatNobodyWaitsForIsForgotten) {
+TEST_F(SimNameServers, AbandonedLookupLeaksNoDescriptors) {
   const std::size_t before = there_.open_descriptors();
   world_.answer_name("db.example", {.error = NameError::timeout});
   Resolving resolving =
@@ -136,7 +147,7 @@ TEST_F(SimNameServers, WhatNobodyWaitsForIsForgotten) {
   EXPECT_EQ(there_.open_descriptors(), before);
 }
 
-TEST_F(SimNameServers, TheFirstAddressThatIsReachedIsConnectedTo) {
+TEST_F(SimNameServers, ConnectUsesTheFirstReachableAddress) {
   auto server =
       here_.run([](Loop& loop) { return must(serve<Echo>(loop, Address::any_ipv4(7000))); });
   world_.answer_name(

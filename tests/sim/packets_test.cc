@@ -1,4 +1,4 @@
-// Datagrams in a World: what UDP promises there, and what it does not.
+// Datagrams in a World: the guarantees of UDP there, and their absence.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using sim::World;
 
 constexpr std::uint16_t kMailPort = 5353;
 
-// A socket that keeps what comes.
+// A socket that keeps the packets it receives.
 struct Mailbag final : DatagramHandler {
   Mailbag(Host& host, const Address& local, const DatagramOptions& options = {})
       : socket(host.run([&](Loop& loop) { return must(Datagram::create(loop, local, options)); })) {
@@ -55,7 +55,7 @@ class SimPackets : public ::testing::Test {
   Host& there_ = world_.add_host("there");
 };
 
-TEST_F(SimPackets, GoThereAndBack) {
+TEST_F(SimPackets, TravelBothWays) {
   Mailbag server(here_, Address::any_ipv4(kMailPort));
   server.answers = true;
   Mailbag client(there_, Address::any_ipv4(0));
@@ -68,7 +68,7 @@ TEST_F(SimPackets, GoThereAndBack) {
   EXPECT_EQ(server.peers.at(0), there_.address(client.socket.local_address().port()));
 }
 
-TEST_F(SimPackets, ASocketOfIPv6CarriesIPv4) {
+TEST_F(SimPackets, Ipv6SocketCarriesIpv4) {
   Mailbag server(here_, Address::any_ipv6(kMailPort), {.local_address = true, .ecn = true});
   server.answers = true;
   Mailbag client(there_, Address::any_ipv4(0));
@@ -86,7 +86,7 @@ TEST_F(SimPackets, ASocketOfIPv6CarriesIPv4) {
   EXPECT_EQ(server.marks, (std::vector{Ecn::capable_0, Ecn::not_capable}));
 }
 
-TEST_F(SimPackets, ComeInBatches) {
+TEST_F(SimPackets, ArriveInBatches) {
   Mailbag server(here_, Address::any_ipv4(kMailPort));
   Mailbag client(there_, Address::any_ipv4(0));
   const Address to = here_.address(kMailPort);
@@ -99,7 +99,7 @@ TEST_F(SimPackets, ComeInBatches) {
   EXPECT_EQ(server.texts, texts);
 }
 
-TEST_F(SimPackets, SegmentsAreSentOneByOne) {
+TEST_F(SimPackets, AreSplitIntoSegments) {
   Mailbag server(here_, Address::any_ipv4(kMailPort));
   Mailbag client(there_, Address::any_ipv4(0));
   const std::string text(2500, 'x');
@@ -109,7 +109,56 @@ TEST_F(SimPackets, SegmentsAreSentOneByOne) {
   EXPECT_EQ(server.texts.back().size(), 500u);
 }
 
-TEST_F(SimPackets, AreCutToTheRoomForThem) {
+TEST_F(SimPackets, BatchKeepsSourceMarkAndSegmentsOfEach) {
+  Mailbag server(here_, Address::any_ipv6(kMailPort), {.ecn = true});
+  Mailbag client(there_, Address::any_ipv6(0));
+  const Address v4 = here_.address(kMailPort);
+  const Address v6 = here_.address_ipv6(kMailPort);
+  const Address local = there_.address(0);
+  const Address foreign = here_.address(0);
+  const Outgoing packets[] = {
+      {.bytes = bytes_of("aab"), .peer = &v4, .local = &local, .ecn = Ecn::congested, .segment = 2},
+      {.bytes = bytes_of("c"), .peer = &v6, .ecn = Ecn::capable_0},
+      {.bytes = bytes_of("d"), .peer = &v4, .local = &foreign}};
+  std::error_code error;
+  EXPECT_EQ(client.socket.send(packets, &error), 2u);
+  EXPECT_EQ(error, std::errc::invalid_argument);
+  world_.run_for(1s);
+  EXPECT_EQ(server.texts, (std::vector<std::string>{"aa", "b", "c"}));
+  EXPECT_EQ(server.marks, (std::vector<Ecn>{Ecn::congested, Ecn::congested, Ecn::capable_0}));
+  EXPECT_EQ(server.peers.at(0).unmapped().host(), local.host());
+}
+
+TEST_F(SimPackets, AreNotFragmentedIfForbidden) {
+  Mailbag server(here_, Address::any_ipv4(kMailPort));
+  Mailbag client(there_, Address::any_ipv4(0), {.dont_fragment = true});
+  EXPECT_FALSE(client.socket.connect(here_.address(kMailPort)));
+  EXPECT_EQ(client.socket.path_mtu(), 1500u);
+  const std::string most(1500 - 28, 'x');
+  EXPECT_FALSE(client.socket.send(bytes_of(most)));
+  EXPECT_EQ(client.socket.send(bytes_of(most + 'x')), std::errc::message_size);
+  Mailbag other(there_, Address::any_ipv4(0));
+  EXPECT_FALSE(other.socket.send(bytes_of(most + 'x'), here_.address(kMailPort)));
+  world_.run_for(1s);
+  EXPECT_EQ(server.texts.size(), 2u);
+}
+
+TEST_F(SimPackets, AreCountedWhenDropped) {
+  Mailbag server(here_, Address::any_ipv4(kMailPort));
+  Mailbag client(there_, Address::any_ipv4(0));
+  here_.run([&](Loop&) { server.socket.pause(); });
+  const std::string text(1000, 'x');
+  int sent = 0;
+  for (; sent < 1000; ++sent)
+    if (client.socket.send(bytes_of(text), here_.address(kMailPort))) break;
+  world_.run_for(1s);
+  EXPECT_GT(server.socket.dropped().value_or(0), 0u);
+  here_.run([&](Loop&) { server.socket.resume(); });
+  world_.run_for(1s);
+  EXPECT_EQ(server.texts.size() + *server.socket.dropped(), static_cast<std::size_t>(sent));
+}
+
+TEST_F(SimPackets, AreTruncatedToPacketSize) {
   Mailbag server(here_, Address::any_ipv4(kMailPort), {.packet_size = 4});
   Mailbag client(there_, Address::any_ipv4(0));
   EXPECT_FALSE(client.socket.send(bytes_of("longer"), here_.address(kMailPort)));
@@ -119,7 +168,7 @@ TEST_F(SimPackets, AreCutToTheRoomForThem) {
   EXPECT_EQ(server.cut, 1);
 }
 
-TEST_F(SimPackets, ThatAreTooLargeAreRefused) {
+TEST_F(SimPackets, AreRefusedIfTooLarge) {
   Mailbag client(there_, Address::any_ipv4(0));
   const std::string most(65507, 'x');
   EXPECT_FALSE(client.socket.send(bytes_of(most), here_.address(kMailPort)));
@@ -127,7 +176,7 @@ TEST_F(SimPackets, ThatAreTooLargeAreRefused) {
             std::errc::message_size);
 }
 
-TEST_F(SimPackets, NeedAPeerThatThereIs) {
+TEST_F(SimPackets, RequireAReachableDestination) {
   Mailbag client(there_, Address::any_ipv4(0));
   EXPECT_EQ(client.socket.send(bytes_of("hello")), std::errc::destination_address_required);
   EXPECT_EQ(client.socket.send(bytes_of("hello"), must(Address::ip("192.0.2.1", kMailPort))),
@@ -138,7 +187,7 @@ TEST_F(SimPackets, NeedAPeerThatThereIs) {
             std::errc::address_family_not_supported);
 }
 
-TEST_F(SimPackets, WhereNobodyIsARefusalComesBackToWhoIsConnected) {
+TEST_F(SimPackets, ConnectedSocketReceivesConnectionRefused) {
   Mailbag client(there_, Address::any_ipv4(0));
   EXPECT_FALSE(client.socket.send(bytes_of("hello"), here_.address(kMailPort)));
   world_.run_for(1s);
@@ -150,7 +199,7 @@ TEST_F(SimPackets, WhereNobodyIsARefusalComesBackToWhoIsConnected) {
   EXPECT_EQ(client.errors[0], std::errc::connection_refused);
 }
 
-TEST_F(SimPackets, WhoIsConnectedHearsItsPeerOnly) {
+TEST_F(SimPackets, ConnectedSocketReceivesOnlyFromItsPeer) {
   Mailbag server(here_, Address::any_ipv4(kMailPort));
   Mailbag other(here_, Address::any_ipv4(0));
   Mailbag client(there_, Address::any_ipv4(7));
@@ -166,7 +215,7 @@ TEST_F(SimPackets, WhoIsConnectedHearsItsPeerOnly) {
   EXPECT_EQ(client.texts.size(), 2u);
 }
 
-TEST_F(SimPackets, APortIsTakenOnceOrShared) {
+TEST_F(SimPackets, PortIsBoundOnceOrShared) {
   Mailbag server(here_, Address::any_ipv4(kMailPort));
   const auto twice =
       here_.run([](Loop& loop) { return Datagram::create(loop, Address::any_ipv4(kMailPort)); });
@@ -185,10 +234,10 @@ TEST_F(SimPackets, APortIsTakenOnceOrShared) {
   EXPECT_EQ(one.texts.size() + other.texts.size(), 40u);
   EXPECT_GT(one.texts.size(), 0u);
   EXPECT_GT(other.texts.size(), 0u);
-  EXPECT_EQ(one.texts.size() % 2, 0u);  // Who has sent decides, so both of one go the same way.
+  EXPECT_EQ(one.texts.size() % 2, 0u);  // The sender determines the socket.
 }
 
-TEST_F(SimPackets, BeyondTheReceiversBufferAreDropped) {
+TEST_F(SimPackets, AreDroppedBeyondTheReceiveBuffer) {
   Mailbag server(here_, Address::any_ipv4(kMailPort));
   EXPECT_FALSE(server.socket.set_kernel_buffers(0, 10'000));
   Mailbag client(there_, Address::any_ipv4(0));
@@ -199,7 +248,7 @@ TEST_F(SimPackets, BeyondTheReceiversBufferAreDropped) {
   world_.run_for(1s);
   server.socket.resume();
   world_.run_for(1s);
-  EXPECT_EQ(server.texts.size(), 8u);  // Of 1,256 bytes each: there was some room for the last.
+  EXPECT_EQ(server.texts.size(), 8u);  // Each counts 1,256 bytes; some room was left for the last.
 }
 
 TEST_F(SimPackets, ReachTheHostItself) {
@@ -211,7 +260,7 @@ TEST_F(SimPackets, ReachTheHostItself) {
   EXPECT_EQ(server.peers.at(0).with_port(0), Address::loopback_ipv4(0));
 }
 
-TEST_F(SimPackets, DoNotPassACut) {
+TEST_F(SimPackets, AreDroppedDuringACut) {
   Mailbag server(here_, Address::any_ipv4(kMailPort));
   Mailbag client(there_, Address::any_ipv4(0));
   world_.cut(here_, there_);
@@ -223,7 +272,7 @@ TEST_F(SimPackets, DoNotPassACut) {
   EXPECT_EQ(server.texts, std::vector<std::string>{"found"});
 }
 
-// What comes of a thousand numbered packets.
+// Returns those of a thousand numbered packets that arrive.
 std::vector<std::string> thousand(const sim::LinkOptions& options, Nanos pause = 1ms) {
   World world(7);
   Host& here = world.add_host("here");
@@ -239,20 +288,20 @@ std::vector<std::string> thousand(const sim::LinkOptions& options, Nanos pause =
   return server.texts;
 }
 
-TEST(SimLossyPackets, AreLostAsOftenAsTheLinkSays) {
+TEST(SimLossyPackets, AreLostAtTheConfiguredRate) {
   const std::size_t count = thousand({.loss = 0.3}).size();
   EXPECT_GT(count, 600u);
   EXPECT_LT(count, 800u);
   EXPECT_TRUE(thousand({.loss = 1}).empty());
 }
 
-TEST(SimLossyPackets, ComeTwice) {
+TEST(SimLossyPackets, AreDuplicated) {
   const std::size_t count = thousand({.duplicates = 0.3}).size();
   EXPECT_GT(count, 1200u);
   EXPECT_LT(count, 1400u);
 }
 
-TEST(SimLossyPackets, StayInOrderUnlessTheLinkSaysOtherwise) {
+TEST(SimLossyPackets, StayInOrderUnlessConfiguredOtherwise) {
   const auto in_order = thousand({.latency = 5ms, .jitter = 50ms});
   EXPECT_EQ(in_order.size(), 1000u);
   EXPECT_TRUE(std::ranges::is_sorted(in_order));
@@ -261,8 +310,8 @@ TEST(SimLossyPackets, StayInOrderUnlessTheLinkSaysOtherwise) {
   EXPECT_FALSE(std::ranges::is_sorted(mixed));
 }
 
-TEST(SimLossyPackets, AreDroppedWhereTheLinkIsTooNarrow) {
-  // 32 bytes each, of which 100 a second pass, and 200 ms may wait.
+TEST(SimLossyPackets, AreDroppedBeyondTheBandwidth) {
+  // 32 bytes each, of which 100 a second pass, and 200 ms may be queued.
   const std::size_t count = thousand({.bytes_per_second = 3'200}).size();
   EXPECT_GT(count, 100u);
   EXPECT_LT(count, 150u);

@@ -32,7 +32,7 @@ class SimSignals : public ::testing::Test {
   Host& there_ = world_.add_host("there");
 };
 
-TEST_F(SimSignals, ReachTheLoopsOfTheirHostOnly) {
+TEST_F(SimSignals, ReachOnlyTheLoopsOfTheirHost) {
   int here = 0;
   int there = 0;
   Signal one(here_.loop(), [&] { ++here; });
@@ -65,7 +65,7 @@ TEST_F(SimSignals, AreMergedWhileTheHostIsPaused) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST_F(SimSignals, AreNotTheSystems) {
+TEST_F(SimSignals, DoNotAffectTheSystem) {
   struct sigaction before{};
   struct sigaction now{};
   ::sigaction(SIGUSR1, nullptr, &before);
@@ -75,7 +75,7 @@ TEST_F(SimSignals, AreNotTheSystems) {
   EXPECT_EQ(before.sa_handler, now.sa_handler);
 }
 
-TEST_F(SimSignals, DieWithTheirHost) {
+TEST_F(SimSignals, AreDroppedWithTheirHost) {
   int calls = 0;
   Signal signal(here_.loop(), [&] { ++calls; });
   EXPECT_FALSE(here_.run([&](Loop&) { return signal.start(SIGTERM); }));
@@ -88,7 +88,7 @@ TEST_F(SimSignals, DieWithTheirHost) {
 
 // ---- children
 
-// Says what it reads in capitals, and ends when its input does.
+// Echoes its input in capitals, and ends when its input does.
 class Upper final : public StreamHandler {
  public:
   explicit Upper(Running& running) : running_(running) {
@@ -143,7 +143,7 @@ class SimChildren : public SimSignals {
   Nanos ended_at_{0};
 };
 
-TEST_F(SimChildren, TalkThroughPipesAndEndWithACode) {
+TEST_F(SimChildren, CommunicateThroughPipesAndExitWithACode) {
   const std::size_t before = here_.open_descriptors();
   Process process = must(start({.file = "upper", .input = Stdio::pipe(), .output = Stdio::pipe()}));
   std::string said;
@@ -165,7 +165,7 @@ TEST_F(SimChildren, TalkThroughPipesAndEndWithACode) {
   EXPECT_EQ(here_.open_descriptors(), before);
 }
 
-TEST_F(SimChildren, AProgramThatThereIsNotIsNotFound) {
+TEST_F(SimChildren, UnknownProgramIsNotFound) {
   const auto process = start({.file = "nothing"});
   ASSERT_FALSE(process);
   EXPECT_EQ(process.error(), std::errc::no_such_file_or_directory);
@@ -191,13 +191,13 @@ TEST_F(SimChildren, AreKilledByASignalOrHandleIt) {
   EXPECT_EQ(finish(), 3 << 8);
 }
 
-TEST_F(SimChildren, AreKilledBeforeTheyBegin) {
+TEST_F(SimChildren, MayBeKilledBeforeTheyBegin) {
   Process process = must(start({.file = "upper", .input = Stdio::pipe()}));
   EXPECT_FALSE(here_.run([&](Loop&) { return process.kill(SIGKILL); }));
   EXPECT_EQ(finish(), SIGKILL);
 }
 
-TEST_F(SimChildren, AreReapedByTheLoopIfNobodyKeepsThem) {
+TEST_F(SimChildren, LoopReapsChildrenWithoutHandle) {
   {
     const Process orphan = must(start({.file = "sleep", .kill_when_destroyed = true}));
   }
@@ -230,7 +230,7 @@ TEST_F(SimChildren, AreStoppedAndContinued) {
   EXPECT_EQ(child.start(1), std::errc::no_child_process);
 }
 
-TEST_F(SimChildren, AreKilledWhileTheyAreStopped) {
+TEST_F(SimChildren, MayBeKilledWhileStopped) {
   Process process = must(start({.file = "sleep"}));
   world_.run_for(1s);
   EXPECT_FALSE(here_.run([&](Loop&) { return process.kill(SIGTSTP); }));
@@ -243,7 +243,7 @@ TEST_F(SimChildren, AreKilledWhileTheyAreStopped) {
   EXPECT_EQ(finish(), SIGKILL);
 }
 
-TEST_F(SimChildren, KnowThatTheyAreStopped) {
+TEST_F(SimChildren, DetectThatTheyAreStopped) {
   std::string told;
   std::function<void()> ticking;
   std::optional<Timer> tick;

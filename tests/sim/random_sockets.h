@@ -1,8 +1,8 @@
-// Random programs of calls on sockets of IP, each made in two kernels, the system's and a World's:
-// over 127.0.0.0/8, and one of four over IPv6 and any address as well. Each answer, and what epoll
-// says of each descriptor after it, is compared.
+// Random programs of calls on IP sockets, each run in two kernels, the system's and a World's: over
+// 127.0.0.0/8, and one of four over IPv6 and any address as well. Each result, and the epoll events
+// of each descriptor after it, are compared.
 //
-// What a program does is its machine's: tcp_parity_test.cc, udp_parity_test.cc.
+// The machines define the operations: tcp_parity_test.cc, udp_parity_test.cc.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@
 
 namespace spate::testing {
 
-// Of either family.
+// An address of either family.
 struct At {
   sockaddr_storage system{};
   socklen_t size = sizeof(system);
@@ -43,7 +43,7 @@ struct At {
   const sockaddr_in6& v6() const { return reinterpret_cast<const sockaddr_in6&>(system); }
   std::uint16_t port() const { return ntohs(v4().sin_port); }  // In the same place.
   bool is_mapped() const { return is_v6() && IN6_IS_ADDR_V4MAPPED(&v6().sin6_addr); }
-  std::uint32_t ip() const {  // Of IPv4, or mapped.
+  std::uint32_t ip() const {  // The address of IPv4, or of a mapped one.
     if (!is_v6()) return ntohl(v4().sin_addr.s_addr);
     std::uint32_t ip = 0;
     std::memcpy(&ip, v6().sin6_addr.s6_addr + 12, sizeof(ip));
@@ -85,14 +85,14 @@ enum class SocketTopic : std::uint8_t { connections, shared_ports, all_addresses
 
 // The addresses of one program.
 struct SocketPlan {
-  std::uint32_t network;     // No other program's.
-  std::uint16_t first_port;  // Of three.
+  std::uint32_t network;     // Used by no other program.
+  std::uint16_t first_port;  // The first of three.
   SocketTopic topic;
 };
 
-// The system's loopback. What is sent there waits in a queue of its processor's, in order, until
-// the system finds time for it: when what we send behind it has come, it has, too. An answer to it
-// goes to the end of the queue, so some more follow.
+// The system's loopback. The kernel queues its packets for the processor that sent them, in order,
+// and delivers them later. When a packet that we send afterwards has arrived, all earlier ones
+// have, too. A reply to one of them is queued at the end, so several packets are sent.
 class Loopback {
  public:
   Loopback() : fd_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
@@ -117,7 +117,7 @@ class Loopback {
   Loopback& operator=(const Loopback&) = delete;
 
   void wait() const {
-    constexpr int kMostAnswers = 5;  // Of a handshake, and of a connection's end.
+    constexpr int kMostAnswers = 5;  // The replies of a handshake, and of a connection's end.
     char byte = 0;
     for (int i = 0; i < kMostAnswers; ++i) {
       ::send(fd_, &byte, sizeof(byte), 0);
@@ -130,23 +130,23 @@ class Loopback {
   cpu_set_t before_;
 };
 
-// One program in one kernel. What it says of each step is what is compared.
+// One program in one kernel. Its text for each step is compared.
 class SocketMachine {
  public:
   SocketMachine(const SocketMachine&) = delete;
   SocketMachine& operator=(const SocketMachine&) = delete;
 
-  // Of the last step.
+  // The descriptor of the last step.
   std::size_t chosen() const { return chosen_; }
 
-  // What was sent has arrived.
+  // Waits until sent packets have arrived.
   void settle() const {
     while (sim::Kernel::current()->happen()) {
     }
     loopback_.wait();
   }
 
-  // What epoll says of every descriptor.
+  // Returns the epoll events of every descriptor.
   std::string readiness() {
     std::string text;
     epoll_event events[64];
@@ -174,7 +174,7 @@ class SocketMachine {
   }
 
   // ---- descriptors
-  // The one whose turn it is; -1: there is none.
+  // Returns the descriptor to use; -1: there is no open one.
   int choose(unsigned which) {
     chosen_ = open_.empty() ? 0 : open_[which % open_.size()];
     return open_.empty() ? -1 : fds_[chosen_];
@@ -195,7 +195,7 @@ class SocketMachine {
     return plan_.topic == SocketTopic::all_addresses && number % 2 == 0 ? AF_INET6 : AF_INET;
   }
 
-  // The descriptor that is no longer open; -1: there was none.
+  // Closes a descriptor. Returns its number; -1: there was no open one.
   int close(unsigned which, std::string& said) {
     said = "nothing";
     if (open_.empty()) return -1;
@@ -213,7 +213,7 @@ class SocketMachine {
     return at;
   }
 
-  // One of some addresses, and of three ports, or none.
+  // Returns one of some addresses, with one of three ports, or port 0.
   At address_of(int fd, unsigned number, unsigned ports) const {
     const unsigned chosen = number % ports;
     const auto port = static_cast<std::uint16_t>(chosen == 3 ? 0 : plan_.first_port + chosen);
@@ -229,14 +229,14 @@ class SocketMachine {
     return At::mapped(which == 5 ? INADDR_ANY : plan_.network + 1 + which / 7, port);
   }
 
-  // An address as a socket of that family would write it, or the loopback's.
+  // Returns an address in the form of a socket of that family, or the loopback's.
   static At seen_by(int family, const At& at) {
     if (at.is_v6() == (family == AF_INET6)) return at;
     if (!at.is_v6()) return At::mapped(at.ip(), at.port());
     return At::of_v4(at.is_mapped() ? at.ip() : INADDR_LOOPBACK, at.port());
   }
 
-  // Ports that the kernel gave are numbered as they are seen.
+  // Ports that the kernel assigned are numbered in order of appearance.
   std::string text_of(const At& at) {
     const int chosen = at.port() - plan_.first_port;
     if (at.port() == 0 || (chosen >= 0 && chosen < 3))
@@ -288,7 +288,7 @@ class SocketMachine {
            answer(calls_.setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)));
   }
 
-  // The next bytes of all that are sent.
+  // The next bytes to send.
   std::string bytes_to_send(std::size_t size) {
     std::string bytes;
     while (bytes.size() < size) bytes += static_cast<char>('a' + sent_++ % 26);
@@ -314,7 +314,7 @@ class SocketMachine {
   unsigned sent_ = 0;
 };
 
-// Addresses of 127.0.0.0/8 that no other program of this process has.
+// Returns addresses of 127.0.0.0/8 that no other program of this process uses.
 inline std::uint32_t next_network() {
   static std::uint32_t last = [] {
     const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
@@ -326,14 +326,14 @@ inline std::uint32_t next_network() {
 
 // Three ports.
 inline std::uint16_t next_ports() {
-  constexpr std::uint32_t kFirst = 10'000;  // To where ports begin that the kernel gives.
+  constexpr std::uint32_t kFirst = 10'000;  // Where the kernel's ephemeral ports begin.
   constexpr std::uint32_t kCount = 7'500;
   static std::uint32_t last = next_network() % kCount;
   last = (last + 1) % kCount;
   return static_cast<std::uint16_t>(kFirst + 3 * last);
 }
 
-// Whether no process of the system has the port, nor has left it less than a minute ago.
+// Returns whether no process of the system uses the port, or did in the last minute.
 inline bool is_unused(int type, const At& at) {
   const int fd = ::socket(at.is_v6() ? AF_INET6 : AF_INET, type | SOCK_CLOEXEC, 0);
   const bool is_unused = ::bind(fd, at.data(), at.size) == 0;
@@ -361,11 +361,11 @@ inline SocketPlan plan_of(int type, SocketTopic topic) {
   return plan;
 }
 
-// What has come of a program.
+// The result of comparing a program.
 struct Comparison {
   std::string difference;  // Empty: none.
   std::chrono::steady_clock::duration took;
-  // On a machine that has no time for it: of what time brings it has seen more than a World whose
+  // True if the machine was so slow that timers of its kernel may have expired, while a World's
   // clock stands still.
   bool is_too_slow() const { return took > std::chrono::milliseconds{800}; }
 };
@@ -406,15 +406,16 @@ Comparison compare(std::uint64_t seed, int steps) {
   return {std::move(found), std::chrono::steady_clock::now() - begin};
 }
 
-// In the environment SPATE_STEPS says how long the programs are.
+// SPATE_STEPS in the environment sets the length of the programs.
 inline int steps_of_each() {
   constexpr int kUsual = 60;
   const char* wanted = std::getenv("SPATE_STEPS");
   return wanted == nullptr ? kUsual : std::atoi(wanted);
 }
 
-// What differs each time. Once in some hundred programs the system gives two sockets one port, as
-// it may if they connect to different places. Empty as well if none of these programs counts.
+// Returns a difference that occurs each time. Once in some hundred programs the system assigns one
+// port to two sockets, as it may if they connect to different places. Empty as well if none of
+// these programs counts.
 template <class Machine>
 std::string lasting_difference(std::uint64_t seed, int steps) {
   constexpr int kTimes = 3;

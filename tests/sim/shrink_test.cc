@@ -1,4 +1,4 @@
-// Delta debugging, and letters between processes.
+// Delta debugging, and plays serialized between processes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ auto needs(const Numbers& needed, int& asked) {
   };
 }
 
-TEST(SimShrink, FindsWhatIsNeeded) {
+TEST(SimShrink, FindsTheNecessaryFaults) {
   for (const Numbers& needed :
        {Numbers{}, Numbers{1}, Numbers{1000}, Numbers{3, 17}, Numbers{499, 500, 501, 1000}}) {
     int asked = 0;
@@ -33,13 +33,13 @@ TEST(SimShrink, FindsWhatIsNeeded) {
   }
 }
 
-TEST(SimShrink, WhereAllAreNeededAllAreLeft) {
+TEST(SimShrink, KeepsAllIfAllAreNecessary) {
   int asked = 0;
   const Numbers all = up_to(20);
   EXPECT_EQ(sim::shrink(all, needs(all, asked), 1000), all);
 }
 
-TEST(SimShrink, AsksNoMoreThanItMay) {
+TEST(SimShrink, RespectsTheLimitOfRuns) {
   int asked = 0;
   const Numbers needed{3, 17};
   const Numbers found = sim::shrink(up_to(1000), needs(needed, asked), 10);
@@ -48,7 +48,7 @@ TEST(SimShrink, AsksNoMoreThanItMay) {
   EXPECT_EQ(sim::shrink({}, needs(needed, asked), 10), Numbers());
 }
 
-TEST(SimLetter, ComesBackAsItWasWritten) {
+TEST(SimSerializedPlay, IsReadAsWritten) {
   sim::Play play;
   play.trace = 7;
   play.faults = 3;
@@ -73,7 +73,7 @@ TEST(SimLetter, ComesBackAsItWasWritten) {
   EXPECT_EQ(read->findings.failure->state, "lines\n");
 }
 
-TEST(SimLetter, IsNotReadUnlessWhole) {
+TEST(SimSerializedPlay, IsRejectedUnlessComplete) {
   sim::Play play;
   play.passed = {"one"};
   play.findings.sometimes = {{"yes", true}};

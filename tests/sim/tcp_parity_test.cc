@@ -1,17 +1,20 @@
 // The simulated TCP against the system's: random_sockets.h.
 //
-// What may differ is not asked:
+// Allowed differences, which the programs avoid:
 // * which port the kernel gives, only whether it gives one, and whose port is whose;
-// * connections of a socket, or of a listener, that was shut down before: Linux hands that on;
-// * who gets a connection of those that share a port (SO_REUSEPORT): such programs do not connect;
-// * what time brings (a second try of a SYN, the end of TIME_WAIT, a delayed acknowledgement, after
-//   which a port is no more in the way of connect()): the World's clock stands still, and a program
-//   that has taken long says nothing;
+// * connections of a socket, or of a listener, that was shut down before: Linux preserves the
+//   shutdown;
+// * which of the listeners on one port (SO_REUSEPORT) gets a connection: such programs do not
+//   connect;
+// * timers (a second SYN, the end of TIME_WAIT, a delayed acknowledgement, after which a port no
+//   longer blocks connect()): the World's clock stands still, and the result of a slow program does
+//   not count;
 // * sizes of full buffers: all that is sent fits;
 // * a socket that connects to itself, or two that connect to each other (which TCP makes one
-//   connection of): there is none in a World;
-// * an IPv6 socket that tries IPv4, in vain, and then IPv6: what Linux sends then is not heard;
-// * Nagle's delay, which the library switches off and a World has not;
+//   connection): a World does not support this;
+// * an IPv6 socket that tries IPv4, fails, and then tries IPv6: the packets that Linux sends then
+//   get no reply;
+// * Nagle's delay, which the library switches off and a World does not have;
 // * urgent data, which the library does not use.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -102,7 +105,7 @@ class TcpMachine final : public SocketMachine {
     return text_of(to) + ' ' + answer(calls_.connect(fd, to.data(), to.size));
   }
 
-  // Whether a socket of that port tries to connect to this one's.
+  // Returns whether a socket of that port tries to connect to this one's.
   bool is_called_from(int fd, const At& address) const {
     const std::uint16_t own = name_of(fd).port();
     return std::ranges::any_of(called_, [&](const auto& call) {
@@ -120,7 +123,7 @@ class TcpMachine final : public SocketMachine {
     return std::to_string(how) + ' ' + answer(result);
   }
 
-  // Or might be, if one of them is any address.
+  // They may be equal, if one of them is any address.
   bool is_bound_to(int fd, const At& address) const {
     const At own = name_of(fd);
     return own.port() == address.port() &&
@@ -141,7 +144,7 @@ class TcpMachine final : public SocketMachine {
     return said + ' ' + connect(fds_.back(), number);
   }
 
-  // A server, a client of it, and the connection's other end.
+  // Makes a server, a client of it, and the connection's other end.
   std::string join(unsigned number) {
     std::string said = serve(number / 9) + ' ';
     const int listener = fds_.back();
@@ -193,12 +196,12 @@ class TcpMachine final : public SocketMachine {
            answer(calls_.setsockopt(fd, SOL_SOCKET, SO_LINGER, &lingering, sizeof(lingering)));
   }
 
-  std::set<int> spoilt_;                 // Shut down while there was no connection.
-  std::set<int> has_tried_v4_;           // By an IPv6 socket's connect().
-  std::map<int, std::uint16_t> called_;  // The port that connect() has named last.
+  std::set<int> spoilt_;                 // Shut down without a connection.
+  std::set<int> has_tried_v4_;           // Tried by an IPv6 socket's connect().
+  std::map<int, std::uint16_t> called_;  // The port of the last connect().
 };
 
-TEST(TcpParity, OfRandomPrograms) { expect_no_difference<TcpMachine>(300); }
+TEST(TcpParity, HoldsForRandomPrograms) { expect_no_difference<TcpMachine>(300); }
 
 }  // namespace
 }  // namespace spate::testing

@@ -1,4 +1,4 @@
-// A loop whose clock the test owns.
+// A loop whose clock the test controls.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 using sim::TestLoop;
 
-TEST(SimTestLoop, ADayPassesAtOnce) {
+TEST(SimTestLoop, SimulatedDayElapsesAtOnce) {
   TestLoop loop;
   int calls = 0;
   loop->after(24h, [&] { ++calls; });
@@ -28,7 +28,7 @@ TEST(SimTestLoop, ADayPassesAtOnce) {
   EXPECT_EQ(loop.now(), 24h);
 }
 
-TEST(SimTestLoop, WhatTimersStartIsDueInTheSameSpan) {
+TEST(SimTestLoop, TimersStartedByTimersFireInTheSameSpan) {
   TestLoop loop;
   std::vector<Nanos> times;
   struct Again {
@@ -45,7 +45,7 @@ TEST(SimTestLoop, WhatTimersStartIsDueInTheSameSpan) {
   EXPECT_EQ(times, (std::vector<Nanos>{1h, 3h, 5h}));
 }
 
-TEST(SimTestLoop, TimeStandsStillUntilItIsMoved) {
+TEST(SimTestLoop, TimeAdvancesOnlyExplicitly) {
   TestLoop loop;
   const Nanos before = loop->now();
   int calls = 0;
@@ -57,7 +57,7 @@ TEST(SimTestLoop, TimeStandsStillUntilItIsMoved) {
   EXPECT_EQ(loop.now(), 0s);
 }
 
-TEST(SimTestLoop, WhatIsStartedAfterAnIdleSpanCountsFromItsEnd) {
+TEST(SimTestLoop, TimersStartedAfterAnIdleSpanCountFromItsEnd) {
   TestLoop loop;
   loop.advance(1h);
   int calls = 0;
@@ -77,14 +77,14 @@ TEST(SimTestLoop, ServersAndClientsNeedNoHost) {
   EXPECT_TRUE(client.has_all());
 }
 
-TEST(SimTestLoop, ALoopThatNeverSleepsIsSeen) {
+TEST(SimTestLoop, SpinningLoopIsDetected) {
   TestLoop loop;
   Idle idle(*loop, [] {});
   idle.start();
   EXPECT_FALSE(loop.advance(1s));
 }
 
-// A session that says something every half a minute, for a day, over so many connections.
+// A session that sends a message every half a minute, for a day, over many connections.
 struct Beating final : StreamHandler {
   Beating(Loop& loop, const Address& server) : beat(loop, [this] { stream.write("beat"); }) {
     is_failed = static_cast<bool>(stream.connect(loop, server, *this));
@@ -101,7 +101,7 @@ struct Beating final : StreamHandler {
   std::size_t echoed = 0;
 };
 
-TEST(SimTestLoop, HeartbeatsOfManyForAnHour) {
+TEST(SimTestLoop, ManyClientsSendHeartbeatsForAnHour) {
   constexpr int kMany = 100;
   constexpr std::size_t kBeats = 120;
   TestLoop loop;

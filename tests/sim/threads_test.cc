@@ -22,6 +22,7 @@
 #include "spate/offload.h"
 #include "spate/sim/explore.h"
 #include "spate/sim/world.h"
+#include "tests/support/balances.h"
 
 namespace spate::testing {
 namespace {
@@ -33,7 +34,7 @@ using sim::World;
 
 constexpr std::uint16_t kThreadsPort = 7000;
 
-// As workers that count whom they serve, each on its own thread.
+// Records the threads on which sessions run, as workers do.
 struct WorkerEcho : Session {
   void on_open() override { threads().insert(std::this_thread::get_id()); }
   std::size_t on_data(Bytes bytes) override {
@@ -94,13 +95,12 @@ TEST_P(SimWorkers, ShareTheConnectionsOfAServer) {
   EXPECT_FALSE(WorkerEcho::threads().contains(std::this_thread::get_id()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Balances, SimWorkers,
-                         ::testing::Values(Balance::reuse_port, Balance::round_robin,
-                                           Balance::least_connections, Balance::peer_hash));
+INSTANTIATE_TEST_SUITE_P(Balances, SimWorkers, all_balances(),
+                         ::testing::PrintToStringParamName());
 
 using SimDrain = SimWorkers;
 
-TEST_F(SimDrain, StopWaitsForTheConnectionsAndNoLonger) {
+TEST_F(SimDrain, StopWaitsForConnectionsUntilTheGraceEnds) {
   const auto workers = make(2);
   serve_on(*workers);
   auto clients = start(6, 100);
@@ -131,7 +131,7 @@ TEST_F(SimDrain, StopEndsWithTheLastConnection) {
   EXPECT_EQ(std::chrono::round<std::chrono::seconds>(world_.now()), 20s);
 }
 
-TEST_F(SimDrain, ACrashEndsThreadsAndARestartMakesThemAnew) {
+TEST_F(SimDrain, CrashEndsThreadsAndRestartCreatesThem) {
   int boots = 0;
   here_.boot([&](Loop&) {
     ++boots;
@@ -151,7 +151,7 @@ TEST_F(SimDrain, ACrashEndsThreadsAndARestartMakesThemAnew) {
   for (const auto& client : cut_off) EXPECT_TRUE(client->error());
 }
 
-TEST_F(SimDrain, WorkersOfAPausedHostStandStill) {
+TEST_F(SimDrain, WorkersOfAPausedHostStop) {
   const auto workers = make(2);
   serve_on(*workers);
   here_.pause();
@@ -162,7 +162,7 @@ TEST_F(SimDrain, WorkersOfAPausedHostStandStill) {
   finish(clients);
 }
 
-TEST_F(SimDrain, AServerOfHttpIsServedByWorkers) {
+TEST_F(SimDrain, HttpServerIsServedByWorkers) {
   const auto workers = make(3);
   here_.run([&](Loop&) {
     must(http::serve(*workers, Address::any_ipv6(kThreadsPort), [](http::Exchange exchange) {
@@ -196,7 +196,7 @@ class SimOffload : public ::testing::Test {
   Host& here_ = world_.add_host("here");
 };
 
-TEST_F(SimOffload, WorkIsDoneOnAnotherThread) {
+TEST_F(SimOffload, WorkRunsOnAnotherThread) {
   std::optional<std::thread::id> where;
   Offloading offloading = here_.run([&](Loop& loop) {
     return must(offload(
@@ -208,7 +208,7 @@ TEST_F(SimOffload, WorkIsDoneOnAnotherThread) {
   EXPECT_EQ(world_.now(), 0ns);
 }
 
-TEST_F(SimOffload, WorkTakesAsLongAsItIsToldTo) {
+TEST_F(SimOffload, WorkTakesTheConfiguredTime) {
   here_.delay_work(10s);
   int done = 0;
   std::vector<Offloading> offloading;
@@ -221,7 +221,7 @@ TEST_F(SimOffload, WorkTakesAsLongAsItIsToldTo) {
   EXPECT_LE(world_.now(), 30s);
 }
 
-TEST_F(SimOffload, CancelledWorkIsNotDone) {
+TEST_F(SimOffload, CancelledWorkIsNotRun) {
   bool was_called = false;
   bool was_told = false;
   Offloading offloading = here_.run([&](Loop& loop) {
@@ -233,7 +233,7 @@ TEST_F(SimOffload, CancelledWorkIsNotDone) {
   EXPECT_FALSE(was_told);
 }
 
-TEST_F(SimOffload, AHostThatCrashesLosesItsThreads) {
+TEST_F(SimOffload, CrashedHostLosesItsThreads) {
   const auto boot = [](Loop& loop) {
     return std::make_shared<Offloading>(must(offload(loop, [] {}, [] {})));
   };
@@ -244,7 +244,7 @@ TEST_F(SimOffload, AHostThatCrashesLosesItsThreads) {
   world_.run_for(1s);
 }
 
-TEST_F(SimOffload, APoolOfTheProgramsOwnWaitsForItsWork) {
+TEST_F(SimOffload, PrivatePoolWaitsForItsWork) {
   int done = 0;
   Host& other = world_.add_host("other");
   std::vector<Offloading> offloading;
@@ -269,7 +269,7 @@ coro::Task<> ask_another_loop(Loop& there, std::vector<std::string>& story) {
   story.push_back(text.value_or("failed"));
 }
 
-TEST_F(SimOffload, CoroutinesAskOtherLoopsAndThreads) {
+TEST_F(SimOffload, CoroutinesCallOtherLoopsAndThreads) {
   std::vector<std::string> story;
   const auto workers = here_.run([](Loop&) { return must(Workers::create({.threads = 1})); });
   coro::Scope scope(here_.loop());
@@ -319,8 +319,8 @@ TEST(SimThreads, AreTheSameForOneSeed) {
   EXPECT_EQ(traces.size(), 10u);
 }
 
-// In every build: who waits in a World for what nobody does would wait for ever.
-TEST(SimThreadsDeathTest, WhatWillNeverHappenIsSaid) {
+// In every build: a wait in a World for an event that cannot happen aborts.
+TEST(SimThreadsDeathTest, HopelessWaitAborts) {
   const auto waits_in_vain = [] {
     World world(1);
     world.add_host("alone").run(

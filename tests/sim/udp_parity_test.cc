@@ -1,14 +1,14 @@
 // The simulated UDP against the system's: random_sockets.h.
 //
-// What may differ is not asked:
+// Allowed differences, which the programs avoid:
 // * which port the kernel gives, only whether it gives one, and whose port is whose;
-// * who gets a packet of those that share a port (SO_REUSEPORT): such programs do not send;
-// * how many packets have room: only that some have, those that came first;
+// * which of the sockets on one port (SO_REUSEPORT) gets a packet: such programs do not send;
+// * how many packets a buffer holds: only that it holds the first ones;
 // * an IPv6 socket that connects to an address of IPv6 and to one of IPv4: Linux keeps the address
 //   that it has sent from first;
-// * an IPv6 socket that connects to nobody: Linux goes on to hear its last peer's address only;
-// * who gets a packet of those that share an address (SO_REUSEADDR), if one was connected before:
-//   Linux prefers who has got one on the same processor, or who connected first;
+// * an IPv6 socket that disconnects: Linux still accepts only packets of its last peer's address;
+// * which of the sockets on one address (SO_REUSEADDR) gets a packet, if one was connected before:
+//   Linux prefers the one that received a packet on the same processor, or that connected first;
 // * packets that are sent together, and of which the first is refused by a connected socket's peer:
 //   whether the others are sent depends on when its kernel looks.
 #include <gtest/gtest.h>
@@ -96,8 +96,8 @@ class UdpMachine final : public SocketMachine {
     return keep(calls_.socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   }
 
-  // ---- whom to
-  // A port of the program's, or whatever one of its sockets has.
+  // ---- destinations
+  // Returns a port of the program's, or the address of one of its sockets.
   At target_of(int fd, unsigned number, unsigned ports) const {
     if (number % 3 != 0 || open_.empty()) return address_of(fd, number / 3, ports);
     const int other = fds_[open_[number / 3 % open_.size()]];
@@ -111,9 +111,13 @@ class UdpMachine final : public SocketMachine {
     const auto before = is_connected_to_v4_.find(fd);
     if (to.is_v6() && before != is_connected_to_v4_.end() && before->second != is_v4)
       return "nothing";
-    const int result = calls_.connect(fd, to.data(), to.size);
+    const std::string said = text_of(to);
+    // An IPv6 socket takes an address of IPv4 in either form.
+    const At written = to.is_mapped() && number % 2 == 0 ? seen_by(AF_INET, to) : to;
+    const socklen_t size = number % 31 == 0 ? sizeof(sa_family_t) : written.size;
+    const int result = calls_.connect(fd, written.data(), size);
     if (result == 0 && to.is_v6()) is_connected_to_v4_[fd] = is_v4;
-    return text_of(to) + ' ' + answer(result);
+    return said + (written.is_v6() ? " " : " as IPv4 ") + answer(result);
   }
 
   std::string disconnect(int fd) {
@@ -165,7 +169,7 @@ class UdpMachine final : public SocketMachine {
            answer(calls_.sendto(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL, to.data(), to.size));
   }
 
-  // About as much as a packet may have, of IPv4 and of IPv6.
+  // About the maximum size of a packet, of IPv4 and of IPv6.
   std::string send_much(int fd, unsigned number) {
     constexpr std::size_t kSizes[] = {65506, 65507, 65508, 65527, 65528, 65535, 65536, 100'000};
     const std::size_t size = kSizes[number % std::size(kSizes)];
@@ -247,7 +251,7 @@ class UdpMachine final : public SocketMachine {
     return std::to_string(one.revents);
   }
 
-  // More than has room, to a socket that is there for this alone.
+  // More packets than fit, to a socket that exists for this alone.
   std::string fill(unsigned number) {
     constexpr int kPackets = 20;
     const int from = calls_.socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -258,7 +262,7 @@ class UdpMachine final : public SocketMachine {
     calls_.bind(to, at.data(), at.size);
     at = name_of(to);
     calls_.connect(from, at.data(), at.size);
-    // The first has room, however large it is.
+    // The first fits, however large it is.
     std::string bytes(number % 2 == 0 ? 2000 : 30'000, 'x');
     long refused = 0;
     for (int i = 0; i < kPackets; ++i) {
@@ -278,10 +282,10 @@ class UdpMachine final : public SocketMachine {
     return said;
   }
 
-  std::map<int, bool> is_connected_to_v4_;  // Those of IPv6 that are, or were, and to what.
+  std::map<int, bool> is_connected_to_v4_;  // By IPv6 socket that was ever connected.
 };
 
-TEST(UdpParity, OfRandomPrograms) { expect_no_difference<UdpMachine>(300); }
+TEST(UdpParity, HoldsForRandomPrograms) { expect_no_difference<UdpMachine>(300); }
 
 }  // namespace
 }  // namespace spate::testing

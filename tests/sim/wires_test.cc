@@ -1,4 +1,4 @@
-// What is done to packets one by one, and what is to be seen of them and of connections.
+// Rules for single packets, and their effects on packets and connections.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ namespace spate::testing {
 namespace {
 
 using namespace std::chrono_literals;
-using sim::Fate;
+using sim::Delivery;
 using sim::Host;
 using sim::InFlight;
 using sim::PacketKind;
@@ -51,30 +51,30 @@ class SimWires : public ::testing::Test {
 
 // ---- rules
 
-TEST_F(SimWires, ARuleLosesWhatItPicks) {
+TEST_F(SimWires, RuleMayDropPackets) {
   int answers = 0;
   world_.set_rule([&](const WirePacket& packet) {
     const bool is_answer = packet.kind == PacketKind::data && &packet.from == &here_;
-    return Fate{.is_lost = is_answer && packet.attempt == 0 && ++answers == 1};
+    return Delivery{.is_lost = is_answer && packet.attempt == 0 && ++answers == 1};
   });
   EchoClient client("hello");
   start(client);
-  EXPECT_GE(finish(client), 200ms);  // The answer came by the second attempt.
+  EXPECT_GE(finish(client), 200ms);  // The second attempt was answered.
   EXPECT_TRUE(client.has_all());
   EXPECT_EQ(answers, 1);
 }
 
-TEST_F(SimWires, ARuleThatLosesAllEndsTheSender) {
-  world_.set_rule([](const WirePacket&) { return Fate{.is_lost = true}; });
+TEST_F(SimWires, RuleThatDropsAllMakesTheSenderTimeOut) {
+  world_.set_rule([](const WirePacket&) { return Delivery{.is_lost = true}; });
   EchoClient client("hello");
   start(client);
   finish(client);
   EXPECT_EQ(client.error(), std::errc::timed_out);
 }
 
-TEST_F(SimWires, ARuleDelays) {
+TEST_F(SimWires, RuleMayDelayPackets) {
   world_.set_rule([](const WirePacket& packet) {
-    return Fate{.delay = packet.kind == PacketKind::syn ? 3s : -1s};
+    return Delivery{.delay = packet.kind == PacketKind::syn ? 3s : -1s};
   });
   EchoClient client("hello");
   start(client);
@@ -83,14 +83,14 @@ TEST_F(SimWires, ARuleDelays) {
   EXPECT_LE(span, 4s);
 }
 
-TEST_F(SimWires, ARuleSeesWhoSendsWhatToWhom) {
+TEST_F(SimWires, RuleReceivesEndpointsAndPayload) {
   std::vector<std::string> seen;
   world_.set_rule([&](const WirePacket& packet) {
     if (packet.kind == PacketKind::datagram)
       seen.push_back(std::string(packet.from.name()) + ' ' + packet.source.to_string() + ' ' +
                      std::string(packet.to.name()) + ' ' + packet.destination.to_string() + ' ' +
                      std::string(text_of(packet.bytes)));
-    return Fate{};
+    return Delivery{};
   });
   Datagram from = open(there_);
   EXPECT_FALSE(from.send(bytes_of("hello"), here_.address(9)));
@@ -101,14 +101,14 @@ TEST_F(SimWires, ARuleSeesWhoSendsWhatToWhom) {
 
 // ---- a limit of sizes
 
-TEST_F(SimWires, ASmallerMtuBringsAStreamInSmallerPieces) {
+TEST_F(SimWires, SmallerMtuSplitsAStreamIntoSmallerSegments) {
   world_.link(here_, there_, {.mtu = 152});
   std::size_t longest = 0;
   std::size_t segments = 0;
   world_.set_rule([&](const WirePacket& packet) {
     longest = std::max(longest, packet.bytes.size());
     segments += packet.kind == PacketKind::data ? 1 : 0;
-    return Fate{};
+    return Delivery{};
   });
   EchoClient client(std::string(1000, 'x'));
   start(client);
@@ -118,7 +118,7 @@ TEST_F(SimWires, ASmallerMtuBringsAStreamInSmallerPieces) {
   EXPECT_GE(segments, 20u);
 }
 
-TEST_F(SimWires, WhatIsSentInOneCallIsOneSegmentHoweverManyPiecesItHas) {
+TEST_F(SimWires, VectoredWriteIsOneSegment) {
   EchoClient client("hello");
   client.keep_open();
   start(client);
@@ -126,18 +126,18 @@ TEST_F(SimWires, WhatIsSentInOneCallIsOneSegmentHoweverManyPiecesItHas) {
   int segments = 0;
   world_.set_rule([&](const WirePacket& packet) {
     segments += packet.kind == PacketKind::data && &packet.from == &there_ ? 1 : 0;
-    return Fate{};
+    return Delivery{};
   });
   there_.run([&](Loop&) {
     const Bytes pieces[] = {bytes_of("one"), bytes_of("two")};
     EXPECT_TRUE(client.stream().write(pieces));
   });
   world_.run_for(1s);
-  world_.set_rule({});  // What is still open ends after this test.
+  world_.set_rule({});  // Connections that are still open end after this test.
   EXPECT_EQ(segments, 1);
 }
 
-TEST_F(SimWires, ALongPacketIsLostIfOneOfItsPiecesIs) {
+TEST_F(SimWires, LongPacketIsLostWithAnyFragment) {
   world_.link(here_, there_, {.loss = 0.05, .mtu = 1500});
   Datagram into = open(here_);
   Datagram from = open(there_);
@@ -157,11 +157,11 @@ TEST_F(SimWires, ALongPacketIsLostIfOneOfItsPiecesIs) {
   EXPECT_GT(large, 30);
 }
 
-// ---- what is under way when a link is cut
+// ---- data in flight when a link is cut
 
 class SimInFlight : public SimWires {
  protected:
-  // Cuts the link while a packet of UDP and the bytes of a stream are under way.
+  // Cuts the link while a packet of UDP and the bytes of a stream are in flight.
   void cut(InFlight in_flight) {
     world_.link(here_, there_, {.latency = 1s});
     start(client_);
@@ -185,19 +185,19 @@ class SimInFlight : public SimWires {
   Nanos begin_{0};
 };
 
-TEST_F(SimInFlight, ArrivesUnlessToldOtherwise) {
+TEST_F(SimInFlight, ArrivesByDefault) {
   cut(InFlight::arrives);
   EXPECT_EQ(heard_meanwhile_, 1u);
 }
 
-TEST_F(SimInFlight, IsLostAndTcpSendsItAgain) {
+TEST_F(SimInFlight, IsLostAndRetransmittedByTcp) {
   cut(InFlight::lost);
   finish(client_);
   EXPECT_TRUE(client_.has_all());
   EXPECT_EQ(packets_, 0u);
 }
 
-TEST_F(SimInFlight, IsHeldAndComesWhenTheLinkIsHealed) {
+TEST_F(SimInFlight, IsHeldUntilTheLinkIsHealed) {
   cut(InFlight::held);
   EXPECT_EQ(heard_meanwhile_, 0u);
   world_.run_for(0s);
@@ -206,9 +206,9 @@ TEST_F(SimInFlight, IsHeldAndComesWhenTheLinkIsHealed) {
   EXPECT_TRUE(client_.has_all());
 }
 
-TEST_F(SimWires, WhatComesBeforeASegmentThatIsLostForEverWaits) {
+TEST_F(SimWires, DataAfterAPermanentlyLostSegmentIsNotDelivered) {
   world_.set_rule([](const WirePacket& packet) {
-    return Fate{.is_lost = packet.kind == PacketKind::data && text_of(packet.bytes) == "two"};
+    return Delivery{.is_lost = packet.kind == PacketKind::data && text_of(packet.bytes) == "two"};
   });
   EchoClient client("one");
   client.keep_open();
@@ -224,12 +224,12 @@ TEST_F(SimWires, WhatComesBeforeASegmentThatIsLostForEverWaits) {
   EXPECT_EQ(client.echoed(), "one");
 }
 
-TEST_F(SimWires, WhatACrashedHostWouldSendAgainDoesNotCome) {
+TEST_F(SimWires, CrashedHostDoesNotRetransmit) {
   std::string heard;
   world_.set_rule([&](const WirePacket& packet) {
     if (packet.kind == PacketKind::data && &packet.from == &here_) heard += text_of(packet.bytes);
     const bool is_two = packet.kind == PacketKind::data && text_of(packet.bytes) == "two";
-    return Fate{.is_lost = is_two && packet.attempt == 0};
+    return Delivery{.is_lost = is_two && packet.attempt == 0};
   });
   EchoClient client("one");
   client.keep_open();
@@ -265,7 +265,7 @@ TEST_F(SimWires, ConnectionsAreListedByHost) {
   EXPECT_EQ(world_.connections().size(), 1u);
 }
 
-TEST_F(SimWires, WhatIsNotReadAndNotSentIsCounted) {
+TEST_F(SimWires, UnreadAndUnsentBytesAreCounted) {
   EchoClient client(std::string(1'000'000, 'x'));
   here_.pause();
   start(client);
@@ -287,7 +287,7 @@ TEST_F(SimWires, WhatIsNotReadAndNotSentIsCounted) {
   world_.cut(here_, there_);
 }
 
-TEST_F(SimWires, WhoConnectsIsSeenConnecting) {
+TEST_F(SimWires, ConnectingSocketIsListedAsConnecting) {
   world_.cut(here_, there_);
   EchoClient client("hello");
   start(client);
@@ -298,7 +298,7 @@ TEST_F(SimWires, WhoConnectsIsSeenConnecting) {
 
 // ---- capture
 
-// The packets of a file of pcap, its head checked.
+// Returns the packets of a pcap file, after checking its header.
 std::vector<std::string> packets_in(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string all{std::istreambuf_iterator<char>(file), {}};
@@ -319,7 +319,7 @@ std::vector<std::string> packets_in(const std::string& path) {
   return packets;
 }
 
-// The ones' complement sum over it, which is 0xffff where its checksum is right.
+// Returns the ones' complement sum over the bytes, which is 0xffff if their checksum is right.
 std::uint32_t sum_over(const std::string& bytes) {
   std::uint32_t sum = 0;
   for (std::size_t i = 0; i < bytes.size(); ++i)
@@ -338,7 +338,7 @@ bool has_right_checksums(const std::string& packet) {
   return is_head_right && sum_over(pseudo + content) == 0xffff;
 }
 
-TEST_F(SimWires, ACaptureHoldsAllPacketsAsTheyLeave) {
+TEST_F(SimWires, CaptureContainsAllPacketsAsSent) {
   const std::string path = ::testing::TempDir() + "spate_wires_" + std::to_string(::getpid());
   ASSERT_FALSE(world_.capture(path));
   EchoClient client("hello");
@@ -373,7 +373,7 @@ TEST_F(SimWires, ACaptureHoldsAllPacketsAsTheyLeave) {
   ::unlink(path.c_str());
 }
 
-TEST_F(SimWires, ACaptureThatCannotBeMadeSaysWhy) {
+TEST_F(SimWires, CaptureFailureIsReported) {
   EXPECT_EQ(world_.capture("/nonexistent/file"), std::errc::no_such_file_or_directory);
 }
 

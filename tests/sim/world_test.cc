@@ -1,4 +1,4 @@
-// The library in a World: what it does there is what it does on a machine.
+// The library in a World: it must behave as on a machine.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -40,7 +40,7 @@ class WorldTest : public ::testing::Test {
   Host& there_ = world_.add_host("there");
 };
 
-TEST(SameSource, EchoesOnRealSocketsOutsideOfAWorld) {
+TEST(RealSockets, EchoesOnRealSocketsOutsideOfAWorld) {
   auto loop = must(Loop::create());
   auto server = must(serve<Echo>(*loop, Address::loopback_ipv4(0)));
   EchoClient client(std::string(100'000, 'x'));
@@ -49,7 +49,7 @@ TEST(SameSource, EchoesOnRealSocketsOutsideOfAWorld) {
   EXPECT_TRUE(client.has_all());
 }
 
-TEST_F(WorldTest, TheSameSourceEchoesInAWorld) {
+TEST_F(WorldTest, SameSourceEchoesInAWorld) {
   auto server = serve_echo(here_);
   EchoClient client(std::string(100'000, 'x'));
   EXPECT_EQ(echo(client), Outcome::done);
@@ -59,7 +59,7 @@ TEST_F(WorldTest, TheSameSourceEchoesInAWorld) {
   EXPECT_LT(world_.now(), 1s);
 }
 
-TEST_F(WorldTest, AProgramThatRunsItsLoopLetsTheOthersGoOn) {
+TEST_F(WorldTest, NestedLoopLetsOthersProgress) {
   auto server = serve_echo(here_);
   EchoClient client("hello");
   there_.run([&](Loop&) {
@@ -70,8 +70,8 @@ TEST_F(WorldTest, AProgramThatRunsItsLoopLetsTheOthersGoOn) {
   EXPECT_TRUE(client.has_all());
 }
 
-// It looks for events instead of waiting for them, and the World goes on all the same.
-TEST_F(WorldTest, ALoopThatSpinsInsideACallbackLetsTheOthersGoOn) {
+// It polls for events instead of waiting for them, and the World makes progress all the same.
+TEST_F(WorldTest, PollingLoopInsideACallbackLetsOthersProgress) {
   auto server = serve_echo(here_);
   std::error_code failure;
   for (const Spin& spin : {Spin::fixed(10s), Spin::adaptive(0.5)}) {
@@ -90,7 +90,7 @@ TEST_F(WorldTest, ALoopThatSpinsInsideACallbackLetsTheOthersGoOn) {
   }
 }
 
-TEST_F(WorldTest, WhoOnlyLooksInsideACallbackLetsTheOthersGoOn) {
+TEST_F(WorldTest, PollingInsideACallbackLetsOthersProgress) {
   auto server = serve_echo(here_);
   bool has_run = false;
   there_.run([&](Loop& loop) {
@@ -104,7 +104,7 @@ TEST_F(WorldTest, WhoOnlyLooksInsideACallbackLetsTheOthersGoOn) {
   EXPECT_EQ(world_.run_until([&] { return has_run; }, 1min), Outcome::done);
 }
 
-TEST_F(WorldTest, OverIPv6AndToItself) {
+TEST_F(WorldTest, Ipv6AndSelfConnectionsWork) {
   auto server = serve_echo(here_);
   EchoClient six("six");
   EchoClient self("self");
@@ -115,7 +115,7 @@ TEST_F(WorldTest, OverIPv6AndToItself) {
   EXPECT_TRUE(self.has_all());
 }
 
-TEST_F(WorldTest, ADayPassesAtOnce) {
+TEST_F(WorldTest, SimulatedDayElapsesAtOnce) {
   auto server = serve_echo(here_);
   EchoClient client("hello");
   client.keep_open();
@@ -129,7 +129,7 @@ TEST_F(WorldTest, ADayPassesAtOnce) {
   EXPECT_LE(world_.now(), 24h + 10ms);
 }
 
-TEST_F(WorldTest, ALoopOfItsOwnNeedsNoHost) {
+TEST_F(WorldTest, PrivateLoopNeedsNoHost) {
   auto loop = must(Loop::create());
   int calls = 0;
   Timer timer(*loop, [&] { ++calls; });
@@ -139,26 +139,26 @@ TEST_F(WorldTest, ALoopOfItsOwnNeedsNoHost) {
   EXPECT_EQ(world_.now(), 24h);
 }
 
-TEST_F(WorldTest, TheWallClockPassesWithTheOther) {
+TEST_F(WorldTest, WallClockAdvancesWithTheMonotonicClock) {
   const WallTime before = here_.loop().wall_now();
   world_.run_for(24h);
   EXPECT_EQ(here_.loop().wall_now() - before, 24h);
 }
 
-TEST_F(WorldTest, WhereNobodyListensIsRefused) {
+TEST_F(WorldTest, PortWithoutListenerRefusesConnections) {
   EchoClient client("hello");
   EXPECT_EQ(echo(client), Outcome::done);
   EXPECT_EQ(client.error(), std::errc::connection_refused);
 }
 
-TEST_F(WorldTest, WhereNoHostIsCannotBeReached) {
+TEST_F(WorldTest, AddressWithoutHostIsUnreachable) {
   EchoClient client("hello");
   there_.run([&](Loop& loop) { client.start(loop, must(Address::ip("192.0.2.1", kPort))); });
   world_.run_until([&] { return client.is_done(); }, 1h);
   EXPECT_EQ(client.error(), std::errc::network_unreachable);
 }
 
-TEST_F(WorldTest, OneHostDoesNotHaveAnothersSockets) {
+TEST_F(WorldTest, LoopbackDoesNotReachOtherHosts) {
   auto server = serve_echo(here_);
   EchoClient client("hello");
   there_.run([&](Loop& loop) { client.start(loop, Address::loopback_ipv4(kPort)); });
@@ -166,14 +166,14 @@ TEST_F(WorldTest, OneHostDoesNotHaveAnothersSockets) {
   EXPECT_EQ(client.error(), std::errc::connection_refused);
 }
 
-TEST_F(WorldTest, ASocketNeedsAHost) {
+TEST_F(WorldTest, SocketNeedsAHost) {
   const auto listener =
       Listener::create(here_.loop(), Address::any_ipv4(kPort), [](Stream, const Address&) {});
   ASSERT_FALSE(listener);
   EXPECT_EQ(listener.error(), std::errc::network_down);
 }
 
-TEST_F(WorldTest, AnAddressIsTakenOnce) {
+TEST_F(WorldTest, AddressIsBoundOnce) {
   auto server = serve_echo(here_);
   const auto twice =
       here_.run([](Loop& loop) { return serve<Echo>(loop, Address::any_ipv4(kPort)); });
@@ -182,14 +182,14 @@ TEST_F(WorldTest, AnAddressIsTakenOnce) {
   EXPECT_TRUE(there_.run([](Loop& loop) { return serve<Echo>(loop, Address::any_ipv4(kPort)); }));
 }
 
-TEST_F(WorldTest, AnothersAddressCannotBeBound) {
+TEST_F(WorldTest, AddressOfAnotherHostCannotBeBound) {
   const auto server =
       here_.run([&](Loop& loop) { return serve<Echo>(loop, there_.address(kPort)); });
   ASSERT_FALSE(server);
   EXPECT_EQ(server.error(), std::errc::address_not_available);
 }
 
-TEST_F(WorldTest, ACutEndsWithTheDeadlinesError) {
+TEST_F(WorldTest, CutEndsWithTheConnectTimeout) {
   auto server = serve_echo(here_);
   world_.cut(here_, there_);
   EchoClient client("hello");
@@ -198,7 +198,7 @@ TEST_F(WorldTest, ACutEndsWithTheDeadlinesError) {
   EXPECT_EQ(std::chrono::round<std::chrono::seconds>(world_.now()), 30s);
 }
 
-TEST_F(WorldTest, ACutInTheMiddleEndsWithTheStreamsDeadline) {
+TEST_F(WorldTest, CutMidwayEndsWithTheStreamDeadline) {
   auto server = serve_echo(here_);
   EchoClient client(std::string(1'000'000, 'x'));
   world_.at(1ms, [&] { world_.cut(here_, there_); });
@@ -211,7 +211,7 @@ TEST_F(WorldTest, ACutInTheMiddleEndsWithTheStreamsDeadline) {
   EXPECT_GT(client.echoed().size(), 0u);
 }
 
-TEST_F(WorldTest, WhatWasSentDuringACutArrivesAfterIt) {
+TEST_F(WorldTest, DataSentDuringACutArrivesAfterIt) {
   auto server = serve_echo(here_);
   EchoClient client(std::string(1'000'000, 'x'));
   world_.at(1ms, [&] { world_.cut(here_, there_); });
@@ -222,7 +222,7 @@ TEST_F(WorldTest, WhatWasSentDuringACutArrivesAfterIt) {
   EXPECT_GT(world_.now(), 10min);
 }
 
-TEST_F(WorldTest, ALinkHasItsLatency) {
+TEST_F(WorldTest, LinkHasLatency) {
   auto server = serve_echo(here_);
   world_.link(here_, there_, {.latency = 5s});
   EchoClient client("hello");
@@ -232,7 +232,7 @@ TEST_F(WorldTest, ALinkHasItsLatency) {
   EXPECT_EQ(world_.now(), 20s);  // The handshake, and the message: there and back.
 }
 
-TEST_F(WorldTest, CloseWithUnreadInputIsAResetToThePeer) {
+TEST_F(WorldTest, CloseWithUnreadInputResetsThePeer) {
   Stream accepted;
   auto listener = here_.run([&](Loop& loop) {
     return must(
@@ -248,13 +248,13 @@ TEST_F(WorldTest, CloseWithUnreadInputIsAResetToThePeer) {
   EXPECT_EQ(client.error(), std::errc::connection_reset);
 }
 
-// Sends without end, and counts what the kernel has taken.
+// Sends without end, and counts the bytes that the kernel has taken.
 struct Flood : Session {
   void on_open() override { stream().write(std::string(8'000'000, 'x')); }
   std::size_t on_data(Bytes bytes) override { return bytes.size(); }
 };
 
-TEST_F(WorldTest, APeerThatDoesNotReadHoldsTheSenderUp) {
+TEST_F(WorldTest, PeerThatDoesNotReadBlocksTheSender) {
   auto server =
       here_.run([](Loop& loop) { return must(serve<Flood>(loop, Address::any_ipv4(kPort))); });
   EchoClient client("");
@@ -272,31 +272,31 @@ TEST_F(WorldTest, APeerThatDoesNotReadHoldsTheSenderUp) {
   EXPECT_EQ(client.echoed().size(), 8'000'000u);
 }
 
-TEST_F(WorldTest, PostsFromOneHostToAnotherWakeItsLoop) {
+TEST_F(WorldTest, PostsFromAnotherHostWakeTheLoop) {
   int calls = 0;
   here_.loop().after(1s, [&] { there_.loop().post([&] { ++calls; }); });
   world_.run_for(1s);
   EXPECT_EQ(calls, 1);
 }
 
-TEST_F(WorldTest, NothingLeftIsSaidAtOnce) {
+TEST_F(WorldTest, AbsenceOfEventsIsReportedAtOnce) {
   EXPECT_EQ(world_.run_until([] { return false; }, 1h), Outcome::stuck);
   EXPECT_EQ(world_.run_for(1h), Outcome::limit);
 }
 
-TEST_F(WorldTest, ALoopThatNeverSleepsIsFound) {
+TEST_F(WorldTest, SpinningLoopIsDetected) {
   std::function<void()> again = [&] { here_.loop().after(0s, [&] { again(); }); };
   again();
   EXPECT_EQ(world_.run_for(1h), Outcome::spinning);
 }
 
-TEST_F(WorldTest, WaitingForNothingIsADeadlock) {
+TEST_F(WorldTest, WaitWithoutEventsIsADeadlock) {
   auto loop = must(Loop::create());
   loop->ref();
   EXPECT_EQ(loop->run(), std::errc::resource_deadlock_would_occur);
 }
 
-TEST_F(WorldTest, AllDescriptorsAreClosedInTheEnd) {
+TEST_F(WorldTest, AllDescriptorsAreClosedAtTheEnd) {
   const std::size_t before = world_.open_descriptors();
   {
     auto server = serve_echo(here_);
@@ -309,7 +309,7 @@ TEST_F(WorldTest, AllDescriptorsAreClosedInTheEnd) {
   EXPECT_EQ(world_.open_descriptors(), before);
 }
 
-// A seed is the whole of a run: times, order and bytes.
+// A seed determines a run completely: times, order and bytes.
 std::uint64_t trace_of(std::uint64_t seed) {
   World world(seed);
   Host& here = world.add_host("here");

@@ -1,4 +1,5 @@
-// Peers that do everything the protocol allows and nobody likes, and a wire that splits and delays.
+// Peers that do everything that the protocol allows, however inconvenient, and a wire that splits
+// and delays.
 #include <gtest/gtest.h>
 
 #include <list>
@@ -20,7 +21,7 @@ using namespace std::chrono_literals;
 
 class Adversary : public StreamTest {
  protected:
-  // What `left` receives, as messages with a length of two bytes in front.
+  // Makes `left` parse its input as messages with a length prefix of two bytes.
   void expect_messages_at_the_left() {
     left_log_.use = [this](Bytes bytes) {
       return split(bytes, LengthField{.width = 2},
@@ -53,7 +54,7 @@ TEST_P(Adversary, SendsOneByteAtATime) {
   EXPECT_GT(left_log_.data_calls, 100);
 }
 
-TEST_P(Adversary, SendsALongMessageByBits) {
+TEST_P(Adversary, SendsALongMessageOneByteAtATime) {
   std::size_t size = 0;
   left_log_.use = [&](Bytes bytes) {
     const Split messages =
@@ -96,7 +97,7 @@ TEST_P(Adversary, ResetsInTheMiddleOfAMessage) {
   EXPECT_EQ(messages_.size(), 1u);
 }
 
-TEST_P(Adversary, ReadsAByteNowAndThen) {
+TEST_P(Adversary, ReadsFewBytesAtATime) {
   constexpr std::size_t kSize = 400'000;
   const std::string sent = pattern(kSize);
   ASSERT_TRUE(left_.set_limits({.low = 10'000, .high = 50'000}));
@@ -123,7 +124,7 @@ TEST_P(Adversary, ReadsAByteNowAndThen) {
   EXPECT_TRUE(right_log_.received == sent);
 }
 
-TEST_P(Adversary, SendsAfterWeHaveEnded) {
+TEST_P(Adversary, SendsAfterOurEnd) {
   right_.set_half_open(true);
   left_.end();
   run_until(loop_, [&] { return right_log_.log == "end "; });
@@ -178,7 +179,7 @@ TEST_P(SlowAdversary, StallsInTheMiddleOfAMessage) {
   EXPECT_EQ(left_log_.error, Error::idle_timeout);
 }
 
-TEST_P(SlowAdversary, TakesAByteBeforeEachTimeout) {
+TEST_P(SlowAdversary, ReadsALittleBeforeEachTimeout) {
   left_.set_write_timeout(5s);
   right_.pause();
   EXPECT_TRUE(left_.write(pattern(30'000'000)));
@@ -202,7 +203,7 @@ TEST_P(SlowAdversary, TakesAByteBeforeEachTimeout) {
 
 // ---- a wire that splits and delays
 
-// Carries the bytes of one stream to another, in pieces of any size and whenever it likes.
+// Carries the bytes of one stream to another, in random pieces at random times.
 class Wire final : public StreamHandler {
  public:
   Wire(Loop& loop, Random& random, Stream& from, Stream& to)
@@ -238,7 +239,8 @@ class Wire final : public StreamHandler {
   Timer timer_;
 };
 
-// One of the two that talk through it: sends random bytes in random pieces, and checks what comes.
+// One of two ends that are connected through the wire: sends random bytes in random pieces, and
+// checks its input.
 class Talker final : public StreamHandler {
  public:
   Talker(Random& random, Stream stream, std::uint64_t own_seed, std::uint64_t peers_seed,
@@ -277,7 +279,7 @@ class Talker final : public StreamHandler {
   }
   void on_end() override {
     ended = true;
-    for (; left > 0; --left, ++received) peers_.next();  // Offered, and never asked for again.
+    for (; left > 0; --left, ++received) peers_.next();  // Not offered again after the end.
   }
   void on_drained() override { send_some(); }
   void on_closed(std::error_code why) override {
@@ -310,7 +312,7 @@ class ChaosPipe : public KindTest {
     bool is_whole;
     bool is_settled;
   };
-  // A talker, a wire of two pairs of streams, a talker.
+  // Two talkers, connected by a wire of two pairs of streams.
   Result talk(std::uint64_t seed) {
     const std::unique_ptr<Loop> loop = *Loop::create();
     Random random(seed);
@@ -331,7 +333,7 @@ class ChaosPipe : public KindTest {
     const auto go_on = [&] {
       one.send_some();
       two.send_some();
-      // What is closed on one side of the wire is of no use on the other.
+      // If one side of the wire is closed, close the other side too.
       if (there.closed_calls == 1 && one.closed_calls == 1) far->first.close();
       if (back.closed_calls == 1 && two.closed_calls == 1) near->second.close();
     };
@@ -357,8 +359,8 @@ TEST_P(ChaosPipe, CarriesEveryByteBothWays) {
   }
 }
 
-// The kernel gives little, says "later" though there is something, and is interrupted.
-TEST_P(ChaosPipe, CarriesEveryByteThroughAKernelThatHesitates) {
+// The kernel transfers few bytes, returns EAGAIN though there are some, and EINTR.
+TEST_P(ChaosPipe, CarriesEveryByteDespiteShortCallsAndEagain) {
   std::uint64_t failures = 0;
   for (const std::uint64_t seed : seeds(kIsSanitized ? 10 : 25)) {
     SCOPED_TRACE(::testing::Message() << "SPATE_SEED=" << seed);
@@ -380,8 +382,8 @@ TEST_P(ChaosPipe, CarriesEveryByteThroughAKernelThatHesitates) {
   }
 }
 
-// The kernel breaks connections: then both ends learn of it, once, and no byte is out of order.
-TEST_P(ChaosPipe, SettlesWhenTheKernelBreaksConnections) {
+// The kernel breaks connections: then both ends report it, once, and no byte is out of order.
+TEST_P(ChaosPipe, ReportsBrokenConnectionsOnce) {
   int broken = 0;
   for (const std::uint64_t seed : seeds(kIsSanitized ? 15 : 40)) {
     SCOPED_TRACE(::testing::Message() << "SPATE_SEED=" << seed);

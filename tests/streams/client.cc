@@ -1,4 +1,4 @@
-// Client: connects again and again, and no oftener than it should.
+// Client: connects again and again, and no more often than it should.
 #include "spate/net/client.h"
 
 #include <gtest/gtest.h>
@@ -22,12 +22,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// ---- in scripted time: every attempt is refused, or met by a socket of the test's own
+// ---- in scripted time: every attempt is refused, or reaches a socket of the test's own
 
 class ClientTimeTest : public ::testing::Test {
  protected:
-  // Attempts have no deadline: nothing else being due, scripted time would go on to it before the
-  // test sees the socket.
+  // Attempts have no deadline: otherwise scripted time would advance to it, as the next thing due,
+  // before the test sees the socket.
   Client make(ClientOptions options) {
     options.connect.timeout = Nanos{0};
     Result<Client> made = Client::create(
@@ -52,7 +52,7 @@ class ClientTimeTest : public ::testing::Test {
     while (client.state() != Client::State::connected) turn();
   }
 
-  // Somebody who listens and never accepts.
+  // A socket that listens and never accepts.
   class Listening {
    public:
     explicit Listening(const std::string& path) : path_(path) {
@@ -79,7 +79,7 @@ class ClientTimeTest : public ::testing::Test {
   Stream stream_;
 };
 
-TEST_F(ClientTimeTest, WaitsTwiceAsLongAfterEachFailureUpToTheMost) {
+TEST_F(ClientTimeTest, DoublesTheDelayAfterEachFailureUpToTheMaximum) {
   Client client = make({.first_delay = 500ms, .max_delay = 5s, .jitter = 0});
   EXPECT_EQ(client.state(), Client::State::idle);
   client.connect();
@@ -95,7 +95,7 @@ TEST_F(ClientTimeTest, WaitsTwiceAsLongAfterEachFailureUpToTheMost) {
   EXPECT_EQ(client.last_error(), std::errc::no_such_file_or_directory);
 }
 
-TEST_F(ClientTimeTest, WaitsLessByChanceAndNotAlwaysTheSame) {
+TEST_F(ClientTimeTest, ShortensDelaysByRandomJitter) {
   Client one = make({.first_delay = 1s, .max_delay = 8s, .jitter = 0.5});
   Client other = make({.first_delay = 1s, .max_delay = 8s, .jitter = 0.5});
   one.connect();
@@ -115,7 +115,7 @@ TEST_F(ClientTimeTest, WaitsLessByChanceAndNotAlwaysTheSame) {
   for (std::size_t i = 1; i < times_.size(); ++i) EXPECT_LT(times_[i] - times_[i - 1], 8s);
 }
 
-TEST_F(ClientTimeTest, StartsAfreshAfterAConnectionThatHasLasted) {
+TEST_F(ClientTimeTest, ResetsTheDelayAfterALongConnection) {
   Client client = make({.first_delay = 1s, .jitter = 0, .steady_after = 10s});
   client.connect();
   while (client.failures() < 3) turn();
@@ -131,7 +131,7 @@ TEST_F(ClientTimeTest, StartsAfreshAfterAConnectionThatHasLasted) {
   EXPECT_EQ(client.retry_in(), 1s);
 }
 
-TEST_F(ClientTimeTest, CountsAConnectionThatDoesNotLastAsAFailure) {
+TEST_F(ClientTimeTest, CountsAShortConnectionAsAFailure) {
   Client client = make({.first_delay = 1s, .jitter = 0, .steady_after = 10s});
   connect_now(client);
   Nanos expected = 1s;
@@ -142,7 +142,7 @@ TEST_F(ClientTimeTest, CountsAConnectionThatDoesNotLastAsAFailure) {
     while (client.state() != Client::State::connected) turn();
   }
   EXPECT_EQ(client.connections(), 5u);
-  // To be told to connect is a fresh start.
+  // connect() resets the failures.
   listening_.reset();
   stream_ = Stream();
   client.connect();
@@ -150,7 +150,7 @@ TEST_F(ClientTimeTest, CountsAConnectionThatDoesNotLastAsAFailure) {
   EXPECT_EQ(client.retry_in(), 1s);
 }
 
-TEST_F(ClientTimeTest, GivesUpWhenItIsTold) {
+TEST_F(ClientTimeTest, StopsAfterMaxFailures) {
   Client client = make({.jitter = 0, .max_failures = 3});
   client.connect();
   while (loop_.active_count() > 0) turn();
@@ -161,7 +161,7 @@ TEST_F(ClientTimeTest, GivesUpWhenItIsTold) {
   EXPECT_EQ(times_.size(), 6u);
 }
 
-TEST_F(ClientTimeTest, StopsAndLeavesTheConnection) {
+TEST_F(ClientTimeTest, LeavesTheConnectionOpenWhenStopped) {
   Client client = make({.jitter = 0});
   client.connect();
   client.stop();
@@ -179,7 +179,7 @@ TEST_F(ClientTimeTest, StopsAndLeavesTheConnection) {
   EXPECT_EQ(client.state(), Client::State::idle);
 }
 
-TEST_F(ClientTimeTest, DisconnectsInGoodOrderAndMayConnectAgainAtOnce) {
+TEST_F(ClientTimeTest, DisconnectsGracefullyAndMayReconnectAtOnce) {
   Client client = make({.jitter = 0});
   connect_now(client);
   Recorder log;
@@ -201,7 +201,7 @@ TEST_F(ClientTimeTest, DisconnectsInGoodOrderAndMayConnectAgainAtOnce) {
   while (client.connections() < 3) turn();
 }
 
-TEST_F(ClientTimeTest, LeavesTheConnectionWhenItIsDestroyed) {
+TEST_F(ClientTimeTest, LeavesTheConnectionOpenWhenDestroyed) {
   {
     Client client = make({});
     connect_now(client);
@@ -211,7 +211,7 @@ TEST_F(ClientTimeTest, LeavesTheConnectionWhenItIsDestroyed) {
   EXPECT_EQ(loop_.active_count(), 0);
 }
 
-TEST_F(ClientTimeTest, TriesAgainWhenThereIsNoMemoryForTheConnection) {
+TEST_F(ClientTimeTest, RetriesWhenNoSocketIsAvailable) {
   Client client = make({.jitter = 0});
   FaultPlan plan;
   plan.fail_share(SystemCall::socket, 1, EMFILE, 1);
@@ -224,7 +224,7 @@ TEST_F(ClientTimeTest, TriesAgainWhenThereIsNoMemoryForTheConnection) {
   connect_now(client);
 }
 
-TEST_F(ClientTimeTest, RefusesWhatIsNoPeer) {
+TEST_F(ClientTimeTest, RejectsInvalidPeers) {
   const auto ignore = [](Result<Stream>) {};
   EXPECT_EQ(Client::create(loop_, Address(), ignore).error(), std::errc::invalid_argument);
   EXPECT_EQ(Client::create(loop_, "", 80, ignore).error(), std::errc::invalid_argument);
@@ -250,7 +250,7 @@ TEST_F(ClientTimeTest, IsSafeWhenItIsEmpty) {
   }
 }
 
-TEST_F(ClientTimeTest, EndsTheOldOneWhenAnotherIsMovedThere) {
+TEST_F(ClientTimeTest, StopsTheOldClientOnMoveAssignment) {
   Client client = make({.jitter = 0});
   client.connect();
   Client other = make({.jitter = 0});
@@ -263,7 +263,7 @@ TEST_F(ClientTimeTest, EndsTheOldOneWhenAnotherIsMovedThere) {
   EXPECT_EQ(client.state(), Client::State::connecting);
 }
 
-TEST_F(ClientTimeTest, MayBeTimedByAnyDuration) {
+TEST_F(ClientTimeTest, AcceptsAnyDuration) {
   const ClientOptions options{.connect = {.attempt_delay = Nanos::max()},
                               .first_delay = Nanos::max(),
                               .max_delay = Nanos::max(),
@@ -304,7 +304,7 @@ class ClientTest : public ::testing::Test {
   int results_ = 0;
 };
 
-TEST_F(ClientTest, ComesBackToAServerThatComesBack) {
+TEST_F(ClientTest, ReconnectsWhenTheServerReturns) {
   std::optional<Listener> listener(listen(Address::loopback_ipv4(0)));
   const Address address = listener->address();
   Client client = *Client::create(loop_, address, keep(), {.first_delay = 5ms, .max_delay = 20ms});
@@ -365,7 +365,7 @@ TEST_F(ClientTest, MayBeDestroyedAnywhere) {
   run_until(loop_, [&] { return accepted_.clear(), open_fds() == fds; });
 }
 
-TEST_F(ClientTest, MayBeDestroyedInACallbackOfItsStreamAndInANestedRun) {
+TEST_F(ClientTest, MayBeDestroyedInStreamCallbacksAndNestedRuns) {
   Listener listener = listen(Address::loopback_ipv4(0));
   std::optional<Client> client;
   client.emplace(*Client::create(loop_, listener.address(), keep()));
@@ -378,7 +378,7 @@ TEST_F(ClientTest, MayBeDestroyedInACallbackOfItsStreamAndInANestedRun) {
   accepted_.clear();
   run_until(loop_, [&] { return !client.has_value(); });
 
-  // The callback ends the connection and runs the loop, which connects anew.
+  // The callback ends the connection and runs the loop, which connects again.
   int depth = 0;
   client.emplace(*Client::create(loop_, listener.address(),
                                  [&](Result<Stream> result) {
@@ -414,7 +414,7 @@ TEST_F(ClientTest, IsNotCalledInANestedRunAfterItWasDestroyed) {
   }
 }
 
-TEST_F(ClientTest, MayLoseItsLoop) {
+TEST_F(ClientTest, MayOutliveItsLoop) {
   Listener listener = listen(Address::loopback_ipv4(0));
   for (int turns = 0; turns < 6; ++turns) {
     std::unique_ptr<Loop> loop = *Loop::create();

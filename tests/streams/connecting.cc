@@ -1,4 +1,4 @@
-// connect() by name: what the names bring is raced, and the result is one.
+// connect() by name: the addresses of the name are raced, and there is one result.
 #include <gtest/gtest.h>
 
 #include <list>
@@ -46,7 +46,7 @@ class ConnectingTest : public ::testing::Test {
       if (result) stream_ = std::move(*result);
     };
   }
-  // What the connection was made to, or the error.
+  // Returns the address of the connection, or the error.
   std::string connect_to(std::string_view host, std::uint16_t port,
                          const ConnectOptions& options = {}) {
     const int before = results_;
@@ -72,18 +72,18 @@ TEST_F(ConnectingTest, PrefersIpv6) {
   EXPECT_EQ(connect_to("both.test", listener.address().port()), "::1");
 }
 
-TEST_F(ConnectingTest, TakesIpv4WhenNobodyListensAtIpv6) {
+TEST_F(ConnectingTest, FallsBackToIpv4IfIpv6IsRefused) {
   Listener listener = listen(Address::loopback_ipv4(0));
   EXPECT_EQ(connect_to("both.test", listener.address().port()), "127.0.0.1");
 }
 
-TEST_F(ConnectingTest, TakesAnAddressAsText) {
+TEST_F(ConnectingTest, AcceptsNumericAddress) {
   Listener listener = listen(Address::loopback_ipv4(0));
   EXPECT_EQ(connect_to("127.0.0.1", listener.address().port()), "127.0.0.1");
   EXPECT_EQ(server_.udp_questions, 0);
 }
 
-TEST_F(ConnectingTest, WaitsAMomentForIpv6) {
+TEST_F(ConnectingTest, WaitsForIpv6UntilTheResolutionDelay) {
   Listener listener = listen(Address::any_ipv6(0));
   server_.names["both.test"].ipv6_delay = 20ms;
   EXPECT_EQ(connect_to("both.test", listener.address().port(), {.resolution_delay = 1h}), "::1");
@@ -93,7 +93,7 @@ TEST_F(ConnectingTest, WaitsAMomentForIpv6) {
   EXPECT_GE(loop_.now() - before, 50ms);
 }
 
-TEST_F(ConnectingTest, TakesIpv4FirstWhenItIsTold) {
+TEST_F(ConnectingTest, TriesIpv4FirstIfConfigured) {
   Listener listener = listen(Address::any_ipv6(0));
   const std::uint16_t port = listener.address().port();
   EXPECT_EQ(connect_to("both.test", port, {.ipv6_first = false}), "127.0.0.1");
@@ -104,11 +104,11 @@ TEST_F(ConnectingTest, TakesIpv4FirstWhenItIsTold) {
   EXPECT_EQ(connect_to("both.test", port, {.ipv6_first = false}), "::1");
 }
 
-TEST_F(ConnectingTest, DoesNotWaitForIpv6WhenThereIsNone) {
+TEST_F(ConnectingTest, DoesNotWaitForAbsentIpv6) {
   Listener listener = listen(Address::loopback_ipv4(0));
   EXPECT_EQ(connect_to("four.test", listener.address().port(), {.resolution_delay = 1h}),
             "127.0.0.1");
-  // What is known first decides nothing.
+  // The order in which the families' results arrive does not matter.
   server_.names["four.test"].ipv4_delay = 20ms;
   EXPECT_EQ(connect_to("four.test", listener.address().port(), {.resolution_delay = 1h}),
             "127.0.0.1");
@@ -118,13 +118,13 @@ TEST_F(ConnectingTest, DoesNotWaitForIpv6WhenThereIsNone) {
             "127.0.0.1");
 }
 
-TEST_F(ConnectingTest, TriesAddressesThatComeLate) {
+TEST_F(ConnectingTest, TriesAddressesThatArriveLate) {
   Listener listener = listen(Address::loopback_ipv6(0));
   server_.names["both.test"].ipv6_delay = 60ms;
   EXPECT_EQ(connect_to("both.test", listener.address().port(), {.resolution_delay = 1ms}), "::1");
 }
 
-TEST_F(ConnectingTest, SaysWhyThereIsNoAddress) {
+TEST_F(ConnectingTest, ReportsWhyThereIsNoAddress) {
   EXPECT_EQ(connect_to("nobody.test", 80), text_of(NameError::no_such_host));
   EXPECT_EQ(connect_to("a b", 80), text_of(NameError::bad_name));
   EXPECT_EQ(connect_to("", 80), text_of(NameError::bad_name));
@@ -132,8 +132,8 @@ TEST_F(ConnectingTest, SaysWhyThereIsNoAddress) {
   EXPECT_EQ(connect_to("empty.test", 80), text_of(NameError::no_address));
 }
 
-TEST_F(ConnectingTest, DoesNotTakeAFailureForNoAddress) {
-  for (const Nanos delay : {0ms, 10ms}) {  // Whichever answer comes first.
+TEST_F(ConnectingTest, DistinguishesResolverFailureFromNoAddress) {
+  for (const Nanos delay : {0ms, 10ms}) {  // In either order of the answers.
     server_.names["four.fails"] = {.ipv4_code = 2, .ipv6_delay = 10ms - delay, .ipv4_delay = delay};
     server_.names["six.fails"] = {.ipv6_code = 2, .ipv6_delay = 10ms - delay, .ipv4_delay = delay};
     EXPECT_EQ(connect_to("four.fails", 80), text_of(NameError::server_failure));
@@ -141,7 +141,7 @@ TEST_F(ConnectingTest, DoesNotTakeAFailureForNoAddress) {
   }
 }
 
-TEST_F(ConnectingTest, SaysWhatTheLastAddressSaid) {
+TEST_F(ConnectingTest, ReportsTheErrorOfTheLastAddress) {
   Address nobody;
   {
     nobody = listen(Address::any_ipv6(0)).address();
@@ -149,11 +149,11 @@ TEST_F(ConnectingTest, SaysWhatTheLastAddressSaid) {
   EXPECT_EQ(connect_to("both.test", nobody.port()), text_of(std::errc::connection_refused));
 }
 
-TEST_F(ConnectingTest, GivesUpInTimeNamesIncluded) {
+TEST_F(ConnectingTest, TimesOutDuringNameResolution) {
   EXPECT_EQ(connect_to("silent.test", 80, {.timeout = 30ms}), text_of(Error::connect_timeout));
 }
 
-TEST_F(ConnectingTest, GivesUpInTimeWhileItWaitsForTheOtherFamily) {
+TEST_F(ConnectingTest, TimesOutWhileWaitingForTheOtherFamily) {
   server_.names["half.test"] = {.ipv4 = {"127.0.0.1"}, .ipv6_delay = 1h};
   const std::int64_t active = loop_.active_count();
   const Connecting connecting =
@@ -163,7 +163,7 @@ TEST_F(ConnectingTest, GivesUpInTimeWhileItWaitsForTheOtherFamily) {
   EXPECT_LE(loop_.active_count(), active + 1);  // The server's delayed answer.
 }
 
-TEST_F(ConnectingTest, ConnectsFromItsOwnAddressOnly) {
+TEST_F(ConnectingTest, ConnectsFromItsLocalAddressOnly) {
   Listener listener = listen(Address::any_ipv6(0));
   const std::uint16_t port = listener.address().port();
   EXPECT_EQ(connect_to("both.test", port, {.local = Address::loopback_ipv4(0)}), "127.0.0.1");
@@ -172,7 +172,7 @@ TEST_F(ConnectingTest, ConnectsFromItsOwnAddressOnly) {
             text_of(std::errc::address_family_not_supported));
 }
 
-TEST_F(ConnectingTest, TakesAConnectionToItselfForARefusal) {
+TEST_F(ConnectingTest, TreatsSelfConnectionAsRefusal) {
   Address nobody;
   {
     nobody = listen(Address::loopback_ipv4(0)).address();
@@ -184,13 +184,13 @@ TEST_F(ConnectingTest, TakesAConnectionToItselfForARefusal) {
   EXPECT_EQ(connect_to("127.0.0.1", nobody.port()), "127.0.0.1");
 }
 
-TEST_F(ConnectingTest, HasNothingToTryWithoutAddresses) {
+TEST_F(ConnectingTest, FailsWithoutAddresses) {
   const Connecting connecting = connect(loop_, std::vector<Address>{}, keep());
   run_until(loop_, [&] { return results_ == 1; });
   EXPECT_EQ(error_, std::errc::invalid_argument);
 }
 
-TEST_F(ConnectingTest, CallsNobodyWhenItIsCancelledWhateverHasHappened) {
+TEST_F(ConnectingTest, IsNotCalledBackAfterCancellation) {
   Listener listener = listen(Address::any_ipv6(0));
   const std::uint16_t port = listener.address().port();
   server_.names["slow.test"] = {
@@ -247,7 +247,7 @@ TEST_F(ConnectingTest, HasOneResultThoughItsCallbackRunsTheLoop) {
   }
 }
 
-TEST_F(ConnectingTest, MayBeGivenAnyDuration) {
+TEST_F(ConnectingTest, AcceptsAnyDuration) {
   Listener listener = listen(Address::loopback_ipv4(0));
   const std::uint16_t port = listener.address().port();
   const ConnectOptions options{
@@ -256,7 +256,7 @@ TEST_F(ConnectingTest, MayBeGivenAnyDuration) {
   EXPECT_EQ(connect_to("127.0.0.1", port, options), "127.0.0.1");
 }
 
-TEST_F(ConnectingTest, StopsAskingWhenItIsConnected) {
+TEST_F(ConnectingTest, StopsQueryingOnceConnected) {
   Listener listener = listen(Address::loopback_ipv6(0));
   server_.names["half.test"] = {.ipv6 = {"::1"}, .ipv4 = {"127.0.0.1"}, .ipv4_delay = 1h};
   const std::int64_t active = loop_.active_count();
@@ -266,7 +266,7 @@ TEST_F(ConnectingTest, StopsAskingWhenItIsConnected) {
   EXPECT_LE(loop_.active_count(), active + 1);
 }
 
-TEST_F(ConnectingTest, MayLoseItsLoop) {
+TEST_F(ConnectingTest, MayOutliveItsLoop) {
   const std::vector<int> fds = open_fds();
   for (const std::string_view name : {"both.test", "silent.test", "127.0.0.1"}) {
     for (int turns = 0; turns < 8; ++turns) {
@@ -286,7 +286,7 @@ TEST_F(ConnectingTest, MayLoseItsLoop) {
   run_until(loop_, [&] { return open_fds() == fds; });
 }
 
-TEST_F(ConnectingTest, SurvivesRandomConnectingAndCancelling) {
+TEST_F(ConnectingTest, SurvivesRandomConnectsAndCancellations) {
   Listener listener = listen(Address::any_ipv6(0));
   const std::uint16_t port = listener.address().port();
   Random random(11);
@@ -311,9 +311,10 @@ TEST_F(ConnectingTest, SurvivesRandomConnectingAndCancelling) {
   EXPECT_GT(results_, 0);
 }
 
-// An address that is known is connected to, or the error is what the kernel said; for a name it may
-// also be that nobody could be asked. What only the questions need does not concern the address.
-TEST_F(ConnectingTest, HasOneResultWhateverBefallsItsSockets) {
+// connect() to an address either connects, or reports the kernel's error. With a name it may also
+// report that no name server could be reached. Failures of the sockets for name queries do not
+// affect an address.
+TEST_F(ConnectingTest, HasOneResultDespiteSystemCallFailures) {
   Listener listener = listen(Address::any_ipv6(0));
   const std::uint16_t port = listener.address().port();
   for (const SystemCall call : {SystemCall::socket, SystemCall::connect, SystemCall::send,

@@ -1,4 +1,4 @@
-// Datagram: packets, in batches, with what comes beside them.
+// Datagram: packets, in batches, with their ancillary data.
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
@@ -13,7 +13,7 @@
 namespace spate::testing {
 namespace {
 
-TEST_F(DatagramTest, CarriesPacketsWithTheirSender) {
+TEST_F(DatagramTest, ReportsSenderOfPackets) {
   Datagram receiver = open();
   Datagram sender = open();
   receiver.start(log_);
@@ -27,7 +27,7 @@ TEST_F(DatagramTest, CarriesPacketsWithTheirSender) {
   EXPECT_EQ(log_.batches, 1);
 }
 
-TEST_F(DatagramTest, KeepsWhatComesBeforeItIsStartedThoughASendWasRefused) {
+TEST_F(DatagramTest, KeepsPacketsThatArriveBeforeStart) {
   Datagram receiver = open();
   Datagram sender = open();
   {
@@ -60,7 +60,7 @@ TEST_F(DatagramTest, SendsAndReceivesInBatches) {
   EXPECT_LE(log_.batches, 5);
 }
 
-TEST_F(DatagramTest, SaysThatAPacketWasTruncated) {
+TEST_F(DatagramTest, ReportsTruncatedPackets) {
   Datagram receiver = open({.packet_size = 4});
   Datagram sender = open();
   receiver.start(log_);
@@ -74,7 +74,7 @@ TEST_F(DatagramTest, SaysThatAPacketWasTruncated) {
   EXPECT_FALSE(log_.all[1].truncated) << "it arrived where the other had";
 }
 
-TEST_F(DatagramTest, SplitsWhatIsSentTogether) {
+TEST_F(DatagramTest, SplitsSegmentedSends) {
   for (const bool coalesce : {false, true}) {
     Datagram receiver = open({.coalesce = coalesce});
     Datagram sender = open();
@@ -90,13 +90,174 @@ TEST_F(DatagramTest, SplitsWhatIsSentTogether) {
   }
 }
 
-TEST_F(DatagramTest, TellsWhereAPacketWasSentToAndItsMark) {
+TEST_F(DatagramTest, SendsFromChosenSource) {
+  Datagram sender = open_dual();
+  for (const auto& [to, source] : {std::pair("127.0.0.1", "127.0.0.2"), std::pair("::1", "::1")}) {
+    Datagram receiver = open_at(*Address::ip(to, 0));
+    Collector log;
+    receiver.start(log);
+    const Address peer = receiver.local_address();
+    const Address local = *Address::ip(source, 1);
+    const Outgoing packet{.bytes = bytes_of("x"), .peer = &peer, .local = &local};
+    EXPECT_EQ(sender.send({&packet, 1}), 1u);
+    run_until(loop_, [&] { return log.texts.size() == 1; });
+    EXPECT_EQ(log.all[0].peer, local.with_port(sender.local_address().port()));
+  }
+}
+
+// As a server does that is bound to all addresses.
+TEST_F(DatagramTest, RespondsFromDestinationOfPacket) {
+  for (const auto& [any, destination] :
+       {std::pair("0.0.0.0", "127.0.0.5"), std::pair("::", "127.0.0.5"), std::pair("::", "::1")}) {
+    Datagram server = open_at(*Address::ip(any, 0), {.local_address = true});
+    DatagramCallbacks respond;
+    respond.on_packets = [&](std::span<const Packet> packets) {
+      for (const Packet& packet : packets) {
+        const Outgoing response{
+            .bytes = packet.bytes, .peer = &packet.peer, .local = &packet.local};
+        std::error_code error;
+        EXPECT_EQ(server.send({&response, 1}, &error), 1u) << error.message();
+      }
+    };
+    ASSERT_FALSE(server.start(std::move(respond)));
+    const Address to = *Address::ip(destination, server.local_address().port());
+    Datagram client =
+        open_at(*Address::ip(to.family() == Address::Family::ipv4 ? "127.0.0.1" : "::1", 0));
+    Collector log;
+    client.start(log);
+    EXPECT_FALSE(client.send(bytes_of("x"), to));
+    run_until(loop_, [&] { return log.texts.size() == 1; });
+    EXPECT_EQ(log.all[0].peer, to);
+  }
+}
+
+TEST_F(DatagramTest, MarksEachPacketOfABatch) {
+  for (const char* to : {"127.0.0.1", "::1"}) {
+    Datagram receiver = open_at(*Address::ip(to, 0), {.ecn = true});
+    Datagram sender = open_dual();
+    Collector log;
+    receiver.start(log);
+    EXPECT_FALSE(sender.set_ecn(Ecn::capable_1));
+    const Address peer = receiver.local_address();
+    const Outgoing packets[] = {{.bytes = bytes_of("a"), .peer = &peer, .ecn = Ecn::congested},
+                                {.bytes = bytes_of("b"), .peer = &peer},
+                                {.bytes = bytes_of("c"), .peer = &peer, .ecn = Ecn::not_capable}};
+    EXPECT_EQ(sender.send(packets), 3u);
+    run_until(loop_, [&] { return log.texts.size() == 3; });
+    EXPECT_EQ(log.all[0].ecn, Ecn::congested);
+    EXPECT_EQ(log.all[1].ecn, Ecn::capable_1);
+    EXPECT_EQ(log.all[2].ecn, Ecn::not_capable);
+  }
+}
+
+TEST_F(DatagramTest, SplitsPacketsOfABatchForEachPeer) {
+  Datagram first = open();
+  Datagram second = open();
+  Datagram sender = open();
+  Collector one;
+  Collector two;
+  first.start(one);
+  second.start(two);
+  const Address to_first = first.local_address();
+  const Address to_second = second.local_address();
+  const Address local = *Address::ip("127.0.0.3", 0);
+  const Outgoing packets[] = {
+      {.bytes = bytes_of("aabbc"), .peer = &to_first, .segment = 2},
+      {.bytes = bytes_of("ddd"), .peer = &to_second, .segment = 3},
+      {.bytes = bytes_of("eeefff"), .peer = &to_second, .local = &local, .segment = 3},
+      {.bytes = {}, .peer = &to_first, .segment = 9}};
+  EXPECT_EQ(sender.send(packets), 4u);
+  run_until(loop_, [&] { return one.texts.size() == 4 && two.texts.size() == 3; });
+  EXPECT_EQ(one.texts, (std::vector<std::string>{"aa", "bb", "c", ""}));
+  EXPECT_EQ(two.texts, (std::vector<std::string>{"ddd", "eee", "fff"}));
+  EXPECT_EQ(two.all[2].peer.host(), "127.0.0.3");
+}
+
+// As a kernel without UDP_SEGMENT, or a device without checksums, refuses to split.
+TEST_F(DatagramTest, SplitsPacketsWhenKernelCannot) {
+  Datagram receiver = open();
+  Datagram sender = open();
+  receiver.start(log_);
+  const Address to = receiver.local_address();
+  const Outgoing packets[] = {{.bytes = bytes_of("before"), .peer = &to},
+                              {.bytes = bytes_of("aabbc"), .peer = &to, .segment = 2},
+                              {.bytes = bytes_of("after"), .peer = &to}};
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::send, 1, EIO);
+  {
+    const FaultScope scope(plan);
+    EXPECT_EQ(sender.send(std::span(packets).subspan(1)), 2u);
+  }
+  run_until(loop_, [&] { return log_.texts.size() == 4; });
+  EXPECT_EQ(log_.texts, (std::vector<std::string>{"aa", "bb", "c", "after"}));
+  std::error_code error;
+  FaultPlan full;
+  full.fail_nth(SystemCall::send, 1, EIO);
+  full.fail_nth(SystemCall::send, 2, ENOBUFS);
+  const FaultScope scope(full);
+  EXPECT_EQ(sender.send(std::span(packets).subspan(1), &error), 0u);
+  EXPECT_EQ(error, std::errc::no_buffer_space);
+}
+
+TEST_F(DatagramTest, SplitsPacketsOfUnixSockets) {
+  Datagram receiver = open_at(own_name("receiver"));
+  Datagram sender = open_at(own_name("sender"));
+  receiver.start(log_);
+  const Address to = receiver.local_address();
+  const Outgoing packets[] = {{.bytes = bytes_of("before"), .peer = &to},
+                              {.bytes = bytes_of("aabbc"), .peer = &to, .segment = 2}};
+  EXPECT_EQ(sender.send(packets), 2u);
+  run_until(loop_, [&] { return log_.texts.size() == 4; });
+  EXPECT_EQ(log_.texts, (std::vector<std::string>{"before", "aa", "bb", "c"}));
+}
+
+TEST_F(DatagramTest, CountsDroppedPackets) {
+  Datagram receiver = open();
+  Datagram sender = open();
+  EXPECT_EQ(receiver.dropped(), 0u);
+  ASSERT_FALSE(receiver.set_kernel_buffers(0, 4096));
+  const std::string large(1000, 'x');
+  for (int i = 0; i < 50; ++i) EXPECT_FALSE(sender.send(bytes_of(large), receiver.local_address()));
+  const Result<std::uint32_t> dropped = receiver.dropped();
+  ASSERT_TRUE(dropped) << dropped.error().message();
+  receiver.start(log_);
+  run_until(loop_, [&] { return log_.texts.size() + *dropped == 50; });
+  EXPECT_GT(*dropped, 0u);
+}
+
+TEST_F(DatagramTest, KnowsPathMtuOfConnectedPeer) {
+  Datagram receiver = open();
+  for (const bool is_dual : {false, true}) {
+    Datagram sender = is_dual ? open_dual({.dont_fragment = true}) : open({.dont_fragment = true});
+    EXPECT_EQ(sender.path_mtu().error(), std::errc::not_connected);
+    EXPECT_FALSE(sender.connect(receiver.local_address()));
+    EXPECT_GE(sender.path_mtu().value_or(0), 1280u);
+  }
+  Datagram local = open_at(own_name("unix"), {.dont_fragment = true});
+  EXPECT_EQ(local.path_mtu().error(), std::errc::operation_not_supported);
+}
+
+TEST_F(DatagramTest, ForbidsFragments) {
+  for (const bool is_dual : {false, true}) {
+    const Datagram socket =
+        is_dual ? open_dual({.dont_fragment = true}) : open({.dont_fragment = true});
+    int discovery = 0;
+    socklen_t size = sizeof(discovery);
+    ASSERT_EQ(::getsockopt(socket.fd(), IPPROTO_IP, IP_MTU_DISCOVER, &discovery, &size), 0);
+    EXPECT_EQ(discovery, IP_PMTUDISC_PROBE);
+    if (!is_dual) continue;
+    ASSERT_EQ(::getsockopt(socket.fd(), IPPROTO_IPV6, IPV6_MTU_DISCOVER, &discovery, &size), 0);
+    EXPECT_EQ(discovery, IPV6_PMTUDISC_PROBE);
+  }
+}
+
+TEST_F(DatagramTest, ReportsDestinationAndEcnOfPackets) {
   Datagram receiver = open({.local_address = true, .ecn = true});
   Datagram sender = open();
   receiver.start(log_);
   EXPECT_FALSE(sender.set_ecn(Ecn::capable_0));
   EXPECT_FALSE(sender.send(bytes_of("x"), receiver.local_address()));
-  const int urgent = 0xb8 | 1;  // The mark is two bits of eight.
+  const int urgent = 0xb8 | 1;  // The mark is two of eight bits.
   ASSERT_EQ(::setsockopt(sender.fd(), IPPROTO_IP, IP_TOS, &urgent, sizeof(urgent)), 0);
   EXPECT_FALSE(sender.send(bytes_of("x"), receiver.local_address()));
   run_until(loop_, [&] { return log_.texts.size() == 2; });
@@ -105,9 +266,10 @@ TEST_F(DatagramTest, TellsWhereAPacketWasSentToAndItsMark) {
   EXPECT_EQ(log_.all[1].ecn, Ecn::capable_1);
 }
 
-TEST_F(DatagramTest, HearsOnlyItsPeerOnceConnectedAndOfItsAbsence) {
+TEST_F(DatagramTest, ReceivesOnlyFromPeerAndReportsRefusalWhenConnected) {
   const Address gone = open().local_address();
-  const Address own = open().local_address();  // To ask for: a port of the kernel's choice is lost.
+  // An explicit port: disconnecting would release a port that the kernel chose.
+  const Address own = open().local_address();
   Datagram socket = std::move(*Datagram::create(loop_, own));
   socket.start(log_);
   EXPECT_FALSE(socket.connect(gone));
@@ -121,6 +283,30 @@ TEST_F(DatagramTest, HearsOnlyItsPeerOnceConnectedAndOfItsAbsence) {
   EXPECT_FALSE(socket.connect(Address()));
   stranger.send(bytes_of("me"), socket.local_address());
   run_until(loop_, [&] { return log_.texts.size() == 1; });
+}
+
+TEST_F(DatagramTest, DropsQueuedPacketsFromOthersOnConnect) {
+  for (const bool coalesces : {false, true}) {
+    Datagram socket = open({.coalesce = coalesces});
+    Datagram stranger = open();
+    Datagram peer = open();
+    for (int i = 0; i < 100; ++i) {
+      EXPECT_FALSE(stranger.send(bytes_of("stranger"), socket.local_address()));
+      if (i % 10 == 0) EXPECT_FALSE(peer.send(bytes_of("peer"), socket.local_address()));
+    }
+    EXPECT_FALSE(socket.connect(peer.local_address()));
+    Collector log;
+    socket.start(log);
+    EXPECT_FALSE(stranger.send(bytes_of("stranger"), socket.local_address()));
+    EXPECT_FALSE(peer.send(bytes_of("a longer one"), socket.local_address()));
+    run_until(loop_, [&] { return log.texts.size() == 11; });
+    EXPECT_FALSE(peer.send(bytes_of("the last"), socket.local_address()));
+    run_until(loop_, [&] { return log.texts.size() == 12; });
+    std::vector<std::string> expected(10, "peer");
+    expected.insert(expected.end(), {"a longer one", "the last"});
+    EXPECT_EQ(log.texts, expected);
+    for (const Seen& seen : log.all) EXPECT_EQ(seen.peer, peer.local_address());
+  }
 }
 
 TEST_F(DatagramTest, MayBeDestroyedInsideItsCallback) {
@@ -150,7 +336,7 @@ TEST_F(DatagramTest, IsClosedAtOnceWhenItIsDestroyedInsideItsCallback) {
   EXPECT_TRUE(is_free);
 }
 
-TEST_F(DatagramTest, MayBeDestroyedInsideItsCallbackAfterARunThere) {
+TEST_F(DatagramTest, MayBeDestroyedInsideItsCallbackAfterANestedRun) {
   Datagram receiver = open();
   Datagram sender = open();
   const Address to = receiver.local_address();
@@ -168,7 +354,7 @@ TEST_F(DatagramTest, MayBeDestroyedInsideItsCallbackAfterARunThere) {
   EXPECT_EQ(log_.texts, (std::vector<std::string>{"outer", "inner"}));
 }
 
-TEST_F(DatagramTest, MayBeDestroyedInACallbackInsideItsCallback) {
+TEST_F(DatagramTest, MayBeDestroyedInANestedCallback) {
   Datagram receiver = open();
   Datagram sender = open();
   const Address to = receiver.local_address();
@@ -185,8 +371,8 @@ TEST_F(DatagramTest, MayBeDestroyedInACallbackInsideItsCallback) {
   EXPECT_EQ(receiver.fd(), -1);
 }
 
-// One batch a loop once meant that the inner callback's packets replaced the outer one's.
-TEST_F(DatagramTest, PacketsStayWhatTheyAreWhileTheirCallbackRunsTheLoop) {
+// With one batch for each loop, the inner callback's packets would replace the outer one's.
+TEST_F(DatagramTest, PacketsStayValidWhileTheirCallbackRunsTheLoop) {
   Datagram outer = open();
   Datagram inner = open();
   Datagram one = open();
@@ -208,7 +394,7 @@ TEST_F(DatagramTest, PacketsStayWhatTheyAreWhileTheirCallbackRunsTheLoop) {
 }
 
 // They share the memory that packets arrive in.
-TEST_F(DatagramTest, SocketsOfOneLoopEachReceiveAsTheyWereToldTo) {
+TEST_F(DatagramTest, SocketsOfOneLoopUseTheirOwnOptions) {
   Datagram curt = open({.packet_size = 4, .local_address = true});
   Datagram long_winded = open({.packet_size = 100});
   Datagram marked = open({.packet_size = 4, .ecn = true});
@@ -239,7 +425,7 @@ TEST_F(DatagramTest, SocketsOfOneLoopEachReceiveAsTheyWereToldTo) {
   EXPECT_EQ(log_.texts, std::vector<std::string>(3, "12345"));
 }
 
-TEST_F(DatagramTest, CutsWhatIsLongerThanItsPacketSizeAlsoWhenTheKernelJoins) {
+TEST_F(DatagramTest, TruncatesPacketsBeyondPacketSizeEvenIfCoalesced) {
   for (const bool coalesce : {false, true}) {
     Datagram receiver = open({.packet_size = 100, .coalesce = coalesce});
     Datagram sender = open();
@@ -264,15 +450,15 @@ TEST_F(DatagramTest, CutsWhatIsLongerThanItsPacketSizeAlsoWhenTheKernelJoins) {
   }
 }
 
-// What the kernel had joined before arrives split, however much it is.
-TEST_F(DatagramTest, AdoptsASocketThatJoinsPackets) {
+// Packets that the kernel joined before adopt() are split, however many they are.
+TEST_F(DatagramTest, AdoptsSocketWithCoalescedPackets) {
   const sys::Descriptor owned(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   const Address any = Address::loopback_ipv4(0);
   const int on = 1;
   const int room = 4 << 20;
   ASSERT_EQ(::bind(owned.get(), static_cast<const sockaddr*>(any.data()), 16), 0);
   if (::setsockopt(owned.get(), IPPROTO_UDP, UDP_GRO, &on, sizeof(on)) != 0)
-    GTEST_SKIP() << "this kernel joins nothing";
+    GTEST_SKIP() << "UDP_GRO is missing: it needs Linux 5.0";
   ::setsockopt(owned.get(), SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
   Datagram receiver = std::move(*Datagram::adopt(loop_, ::dup(owned.get())));
   Datagram sender = open();
@@ -288,24 +474,24 @@ TEST_F(DatagramTest, AdoptsASocketThatJoinsPackets) {
     ASSERT_EQ(log_.texts[i], std::string(50, static_cast<char>('a' + i / 40 % 26)));
 }
 
-// As an option that is set behind our back does it: what does not fit is lost, and nothing else.
-TEST_F(DatagramTest, KeepsWithinItsRoomWhateverTheKernelJoins) {
+// Simulates an option that was set behind the library: only packets that do not fit are lost.
+TEST_F(DatagramTest, StaysWithinItsBufferDespiteCoalescing) {
   Datagram receiver = open({.ecn = true});
   Datagram sender = open();
   const int on = 1;
   if (::setsockopt(receiver.fd(), IPPROTO_UDP, UDP_GRO, &on, sizeof(on)) != 0)
-    GTEST_SKIP() << "this kernel joins nothing";
+    GTEST_SKIP() << "UDP_GRO is missing: it needs Linux 5.0";
   for (int i = 0; i < 30; ++i)
     sender.send_segments(bytes_of(std::string(40 * 50, 'x')), 50, receiver.local_address());
   receiver.start(log_);
   run_until(loop_, [&] { return log_.batches > 0; });
-  EXPECT_TRUE(log_.texts.size() == 128 || log_.texts.size() == 32)  // Full, or nothing is joined.
+  EXPECT_TRUE(log_.texts.size() == 128 || log_.texts.size() == 32)  // Full, or none is joined.
       << log_.texts.size();
   for (const std::string& text : log_.texts) EXPECT_EQ(text, std::string(text.size(), 'x'));
   for (const Seen& packet : log_.all) EXPECT_EQ(packet.peer, sender.local_address());
 }
 
-TEST_F(DatagramTest, TellsAndSetsTheMarksOfBothFamiliesOnOneSocket) {
+TEST_F(DatagramTest, ReportsAndSetsEcnOfBothFamiliesOnOneSocket) {
   for (const bool local_address : {false, true}) {
     for (const bool coalesce : {false, true}) {
       Datagram receiver =
@@ -349,7 +535,7 @@ TEST_F(DatagramTest, SetsHopsForBothFamilies) {
   EXPECT_EQ(option(IPPROTO_IPV6, IPV6_MULTICAST_LOOP), 0);
 }
 
-TEST_F(DatagramTest, CallsWhoeverWasNamedLast) {
+TEST_F(DatagramTest, CallsTheLastHandler) {
   Datagram receiver = open();
   Datagram sender = open();
   Collector second;
@@ -360,7 +546,7 @@ TEST_F(DatagramTest, CallsWhoeverWasNamedLast) {
   EXPECT_EQ(log_.batches, 0);
 }
 
-TEST_F(DatagramTest, CallsFunctionsThatMayReplaceThemselvesAndCloseIt) {
+TEST_F(DatagramTest, CallbacksMayReplaceThemselvesAndCloseTheSocket) {
   Datagram receiver = open();
   Datagram sender = open();
   const Address to = receiver.local_address();
@@ -371,7 +557,7 @@ TEST_F(DatagramTest, CallsFunctionsThatMayReplaceThemselvesAndCloseIt) {
     EXPECT_FALSE(receiver.start({.on_packets = [&, token](std::span<const Packet> more) {
       receiver = Datagram();
       heard += text_of(more[0].bytes);
-      EXPECT_GE(token.use_count(), 3);
+      EXPECT_EQ(token.use_count(), 2);
     }}));
     heard += text_of(packets[0].bytes);
     EXPECT_EQ(token.use_count(), 3);
@@ -383,7 +569,7 @@ TEST_F(DatagramTest, CallsFunctionsThatMayReplaceThemselvesAndCloseIt) {
   EXPECT_EQ(token.use_count(), 1);
 }
 
-TEST_F(DatagramTest, DiscardsWhatNoFunctionTakes) {
+TEST_F(DatagramTest, DiscardsPacketsWithoutCallback) {
   Datagram receiver = open();
   Datagram sender = open();
   EXPECT_FALSE(receiver.start(DatagramCallbacks{}));
@@ -395,14 +581,14 @@ TEST_F(DatagramTest, DiscardsWhatNoFunctionTakes) {
   EXPECT_EQ(log_.texts, std::vector<std::string>{"y"});
 }
 
-TEST_F(DatagramTest, HearsNothingWhilePausedAndAllOfItLater) {
+TEST_F(DatagramTest, DefersPacketsWhilePaused) {
   Datagram receiver = open();
   Datagram sender = open();
   receiver.start(log_);
   for (int round = 1; round <= 2; ++round) {
     receiver.pause();
     sender.send(bytes_of("x"), receiver.local_address());
-    EXPECT_TRUE(runs_out(loop_));  // A paused one is not waited for.
+    EXPECT_TRUE(runs_out(loop_));  // A paused one does not keep the loop alive.
     EXPECT_EQ(log_.batches, round - 1);
     receiver.resume();
     run_until(loop_, [&] { return log_.batches == round; });
@@ -427,7 +613,7 @@ TEST_F(DatagramTest, MayBePausedInOnWritable) {
   EXPECT_EQ(log_.batches, 0);
 }
 
-TEST_F(DatagramTest, TakesManySmallPacketsInSeveralBatches) {
+TEST_F(DatagramTest, ReceivesManySmallPacketsInSeveralBatches) {
   Datagram receiver = open({.packet_size = 16});
   Datagram sender = open();
   receiver.start(log_);
@@ -437,7 +623,7 @@ TEST_F(DatagramTest, TakesManySmallPacketsInSeveralBatches) {
   EXPECT_EQ(log_.batches, 3);
 }
 
-TEST_F(DatagramTest, TakesTheLargestPacketThatThereIs) {
+TEST_F(DatagramTest, ReceivesTheLargestPossiblePacket) {
   Datagram receiver = open({.packet_size = 65536});
   Datagram sender = open();
   receiver.start(log_);
@@ -462,12 +648,13 @@ TEST_F(DatagramTest, CarriesPacketsBetweenUnixSockets) {
   EXPECT_EQ(log_.all[0].local, Address());
 }
 
-TEST_F(DatagramTest, HearsItsGroup) {
+TEST_F(DatagramTest, ReceivesFromMulticastGroup) {
   const Address group = *Address::ip("239.255.7.7", 0);
   Result<Datagram> receiver =
       Datagram::create(loop_, Address::any_ipv4(0), {.reuse_address = true});
   ASSERT_TRUE(receiver);
-  if (receiver->join(group, 1)) GTEST_SKIP() << "the loopback interface does no multicast";
+  if (receiver->join(group, 1))
+    GTEST_SKIP() << "multicast on loopback is missing: ip link set lo multicast on";
   EXPECT_EQ(receiver->join(group, 1), std::errc::address_in_use);
   receiver->start(log_);
   Datagram sender = open();

@@ -1,4 +1,4 @@
-// What the tests of datagrams share: a handler that notes what it is told, and sockets on loopback.
+// Shared by the tests of datagrams: a handler that records its callbacks, and sockets on loopback.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 
 namespace spate::testing {
 
-// What is left of a packet when its callback has returned.
+// A copy of a packet, for use after its callback has returned.
 struct Seen {
   Address peer;
   Address local;
@@ -70,7 +70,7 @@ class DatagramTest : public ::testing::Test {
     EXPECT_TRUE(opened) << opened.error().message();
     return opened ? std::move(*opened) : Datagram();
   }
-  // A name in the abstract namespace that no other test has.
+  // Returns a name in the abstract namespace that no other test uses.
   static Address own_name(const std::string& name) {
     return *Address::abstract("spate " + name + std::to_string(::getpid()) +
                               ::testing::UnitTest::GetInstance()->current_test_info()->name());

@@ -1,4 +1,4 @@
-// Datagram: what it refuses, what the kernel refuses, and what is there no more.
+// Datagram: calls that it rejects, calls that the kernel rejects, and calls after its end.
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
@@ -10,6 +10,7 @@
 #include "base/fault.h"
 #include "spate/error.h"
 #include "streams/datagram_harness.h"
+#include "support/missing.h"
 #include "support/open_fds.h"
 #include "sys/descriptor.h"
 
@@ -18,7 +19,7 @@ namespace {
 
 class DatagramLimitsTest : public DatagramTest {
  protected:
-  // The next `times` packets are refused.
+  // Makes the next `times` packets fail.
   template <class Function>
   static auto with_fault(SystemCall call, int error, Function function, std::uint64_t times = 1) {
     FaultPlan plan;
@@ -28,7 +29,7 @@ class DatagramLimitsTest : public DatagramTest {
   }
 };
 
-TEST_F(DatagramLimitsTest, AnEmptyOneIsSafe) {
+TEST_F(DatagramLimitsTest, EmptySocketIsSafe) {
   Datagram moved_from = open();
   const Datagram taken = std::move(moved_from);
   Datagram never;
@@ -54,18 +55,20 @@ TEST_F(DatagramLimitsTest, AnEmptyOneIsSafe) {
     EXPECT_EQ(empty->set_hops(1), std::errc::bad_file_descriptor);
     EXPECT_EQ(empty->set_ecn(Ecn::capable_0), std::errc::bad_file_descriptor);
     EXPECT_EQ(empty->set_kernel_buffers(1000, 1000), std::errc::bad_file_descriptor);
+    EXPECT_EQ(empty->path_mtu().error(), std::errc::bad_file_descriptor);
+    EXPECT_EQ(empty->dropped().error(), std::errc::bad_file_descriptor);
     EXPECT_EQ(empty->local_address(), Address());
     EXPECT_EQ(empty->fd(), -1);
   }
 }
 
 #if defined(SPATE_HARDENED) || !defined(NDEBUG)
-TEST_F(DatagramLimitsTest, StartingAnEmptyOneIsTheCallersMistake) {
+TEST_F(DatagramLimitsTest, StartOfEmptySocketTraps) {
   EXPECT_DEATH(Datagram().start(log_), "an empty Datagram");
 }
 #endif
 
-TEST_F(DatagramLimitsTest, ClosesWhatItHadWhenAnotherIsMovedIn) {
+TEST_F(DatagramLimitsTest, ClosesOldSocketOnMoveAssignment) {
   Datagram kept = open();
   Datagram other = open();
   const Address first = kept.local_address();
@@ -80,7 +83,7 @@ TEST_F(DatagramLimitsTest, ClosesWhatItHadWhenAnotherIsMovedIn) {
   EXPECT_EQ(kept.local_address(), second);
 }
 
-TEST_F(DatagramLimitsTest, RefusesToOpenWhatMakesNoSense) {
+TEST_F(DatagramLimitsTest, RejectsInvalidArgumentsOnOpen) {
   const int before = static_cast<int>(open_fds().size());
   Datagram adopted = open();
   const int fd = ::fcntl(adopted.fd(), F_DUPFD_CLOEXEC, 0);
@@ -101,14 +104,14 @@ TEST_F(DatagramLimitsTest, RefusesToOpenWhatMakesNoSense) {
   EXPECT_EQ(open_fds().size(), static_cast<std::size_t>(before) + 2);
 }
 
-TEST_F(DatagramLimitsTest, SaysWhatIsWrongWithAPeer) {
+TEST_F(DatagramLimitsTest, ReportsInvalidPeer) {
   Datagram four = open();
   Datagram six = open_dual();
   Datagram local = open_at(own_name("l"));
   const Address v4 = four.local_address();
   const Address v6 = *Address::ip("::1", six.local_address().port());
   const Address name = local.local_address();
-  six.connect(v6);  // The kernel takes an address of no family for the connected peer.
+  six.connect(v6);  // The kernel takes an unspecified address for the connected peer.
   const auto expect = [](Datagram& from, const Address& to, std::error_code wanted) {
     const Outgoing packet{.bytes = bytes_of("x"), .peer = &to};
     std::error_code error;
@@ -134,7 +137,7 @@ TEST_F(DatagramLimitsTest, SaysWhatIsWrongWithAPeer) {
   EXPECT_EQ(four.connect(v6), std::errc::address_family_not_supported);
 }
 
-TEST_F(DatagramLimitsTest, SendsABatchUpToThePeerThatIsWrong) {
+TEST_F(DatagramLimitsTest, SendsBatchUpToTheInvalidPeer) {
   Datagram receiver = open();
   Datagram sender = open();
   receiver.start(log_);
@@ -154,7 +157,7 @@ TEST_F(DatagramLimitsTest, SendsABatchUpToThePeerThatIsWrong) {
   run_until(loop_, [&] { return log_.texts.size() == 3 + 64 + 69 + 70; });
 }
 
-TEST_F(DatagramLimitsTest, SendsNothingOfNothingAndRefusesWhatIsTooMuch) {
+TEST_F(DatagramLimitsTest, AcceptsEmptyBatchesAndRejectsInvalidSizes) {
   Datagram receiver = open();
   Datagram sender = open();
   receiver.start(log_);
@@ -177,7 +180,48 @@ TEST_F(DatagramLimitsTest, SendsNothingOfNothingAndRefusesWhatIsTooMuch) {
   EXPECT_EQ(log_.texts, (std::vector<std::string>{"fits", "short"}));
 }
 
-TEST_F(DatagramLimitsTest, RefusesOptionsOutOfBounds) {
+TEST_F(DatagramLimitsTest, RejectsInvalidSourcesMarksAndSegments) {
+  Datagram four = open();
+  Datagram dual = open_dual();
+  Datagram unix_socket = open_at(own_name("u"));
+  const Address peer = open().local_address();
+  const Address path = unix_socket.local_address();
+  const Address own_v4 = Address::loopback_ipv4(0);
+  const Address own_v6 = Address::loopback_ipv6(0);
+  const Address foreign = *Address::ip("192.0.2.1", 0);
+  const Address none;
+  const std::string long_text(65, 'x');
+  struct {
+    Datagram& socket;
+    Outgoing packet;
+    std::errc error;
+  } const cases[] = {
+      {four, {.peer = &peer, .local = &own_v6}, std::errc::invalid_argument},
+      {dual, {.peer = &peer, .local = &own_v6}, std::errc::invalid_argument},
+      {dual, {.peer = &own_v6, .local = &own_v4}, std::errc::invalid_argument},
+      {four, {.peer = &peer, .local = &none}, std::errc::invalid_argument},
+      {four, {.local = &own_v6}, std::errc::address_family_not_supported},
+      {four, {.peer = &peer, .ecn = static_cast<Ecn>(4)}, std::errc::invalid_argument},
+      {four,
+       {.bytes = bytes_of(long_text), .peer = &peer, .segment = 1},
+       std::errc::invalid_argument},
+      {unix_socket, {.peer = &path, .local = &path}, std::errc::operation_not_supported},
+      {unix_socket, {.peer = &path, .ecn = Ecn::congested}, std::errc::operation_not_supported}};
+  for (const auto& [socket, packet, expected] : cases) {
+    std::error_code error;
+    EXPECT_EQ(socket.send({&packet, 1}, &error), 0u);
+    EXPECT_EQ(error, expected) << error.message();
+  }
+  for (Datagram* socket : {&four, &dual}) {
+    const Outgoing packet{.peer = &peer, .local = &foreign};
+    std::error_code error;
+    EXPECT_EQ(socket->send({&packet, 1}, &error), 0u);
+    EXPECT_TRUE(error == std::errc::invalid_argument || error == std::errc::network_unreachable)
+        << error.message();
+  }
+}
+
+TEST_F(DatagramLimitsTest, RejectsOptionsOutOfRange) {
   Datagram four = open();
   Datagram six = open_dual();
   Datagram local = open_at(own_name("l"));
@@ -199,7 +243,7 @@ TEST_F(DatagramLimitsTest, RefusesOptionsOutOfBounds) {
   EXPECT_EQ(local.set_hops(1), std::errc::operation_not_supported);
 }
 
-TEST_F(DatagramLimitsTest, TakesKernelBuffersOfAnySizeForTheLargest) {
+TEST_F(DatagramLimitsTest, ClampsKernelBuffersToTheMaximum) {
   Datagram socket = open();
   const auto room = [&] {
     int value = 0;
@@ -215,9 +259,9 @@ TEST_F(DatagramLimitsTest, TakesKernelBuffersOfAnySizeForTheLargest) {
   }
 }
 
-// ---- what the kernel refuses
+// ---- errors of the kernel
 
-TEST_F(DatagramLimitsTest, TellsEachTimeWhenItIsWorthTryingAgain) {
+TEST_F(DatagramLimitsTest, CallsOnWritableAfterEachRefusedSend) {
   Datagram receiver = open();
   Datagram sender = open();
   sender.start(log_);
@@ -244,8 +288,8 @@ TEST_F(DatagramLimitsTest, TellsEachTimeWhenItIsWorthTryingAgain) {
   EXPECT_EQ(log_.writable, refused);
 }
 
-// Only those who were told wrongly wait for a timer.
-TEST_F(DatagramLimitsTest, BelievesTheKernelAgainOnceAPacketHasGone) {
+// Only a socket whose writability was reported wrongly waits for a timer.
+TEST_F(DatagramLimitsTest, WaitsForWritabilityAgainAfterASuccessfulSend) {
   Datagram receiver = open();
   Datagram sender = open();
   sender.start(log_);
@@ -265,8 +309,8 @@ TEST_F(DatagramLimitsTest, BelievesTheKernelAgainOnceAPacketHasGone) {
   }
 }
 
-// Such a socket is always writable, says the kernel.
-TEST_F(DatagramLimitsTest, DoesNotSpinWhileAPeerTakesNothing) {
+// The kernel reports such a socket as always writable.
+TEST_F(DatagramLimitsTest, DoesNotSpinWhileThePeerDoesNotRead) {
   Datagram receiver = open_at(own_name("r"));
   Datagram sender = open_at(own_name("s"));
   const Address to = receiver.local_address();
@@ -293,7 +337,7 @@ TEST_F(DatagramLimitsTest, DoesNotSpinWhileAPeerTakesNothing) {
   run_until(loop_, [&] { return log_.texts.size() == static_cast<std::size_t>(sent); });
 }
 
-TEST_F(DatagramLimitsTest, SendsAgainWhatWasInterrupted) {
+TEST_F(DatagramLimitsTest, RetriesInterruptedSends) {
   Datagram receiver = open();
   Datagram sender = open();
   receiver.start(log_);
@@ -308,8 +352,8 @@ TEST_F(DatagramLimitsTest, SendsAgainWhatWasInterrupted) {
   EXPECT_EQ(log_.texts, (std::vector<std::string>{"a", "b", "c", "d"}));
 }
 
-// One that was too large for joining once turned it off for good.
-TEST_F(DatagramLimitsTest, JoinsPacketsAgainAfterSomeWereRefused) {
+// A packet too large for joining must not turn joining off for good.
+TEST_F(DatagramLimitsTest, SegmentsInTheKernelAgainAfterARefusal) {
   Datagram receiver = open();
   Datagram sender = open();
   receiver.start(log_);
@@ -329,7 +373,7 @@ TEST_F(DatagramLimitsTest, JoinsPacketsAgainAfterSomeWereRefused) {
     EXPECT_EQ(log_.texts[i], i % 3 == 0 ? "aa" : i % 3 == 1 ? "bb" : "c");
 }
 
-TEST_F(DatagramLimitsTest, SaysHowManySegmentsWent) {
+TEST_F(DatagramLimitsTest, ReportsNumberOfBytesSentInSegments) {
   Datagram receiver = open();
   Datagram sender = open();
   const Address to = receiver.local_address();
@@ -340,7 +384,7 @@ TEST_F(DatagramLimitsTest, SaysHowManySegmentsWent) {
   EXPECT_EQ(sender.send_segments(bytes_of(bytes), 10, to).value_or(0), 2u * 64 * 10);
 }
 
-TEST_F(DatagramLimitsTest, GoesOnAfterAnErrorInReceiving) {
+TEST_F(DatagramLimitsTest, ContinuesAfterReceiveError) {
   Datagram receiver = open();
   Datagram sender = open();
   receiver.start(log_);
@@ -357,7 +401,7 @@ TEST_F(DatagramLimitsTest, GoesOnAfterAnErrorInReceiving) {
   EXPECT_EQ(log_.errors, 1);
 }
 
-TEST_F(DatagramLimitsTest, IsToldOnceThatWatchingIsRefusedAndRests) {
+TEST_F(DatagramLimitsTest, ReportsRefusedRegistrationOnceAndWaits) {
   LoopOptions options;
   options.backend = "select";
   std::unique_ptr<Loop> loop = *Loop::create(options);
@@ -367,18 +411,18 @@ TEST_F(DatagramLimitsTest, IsToldOnceThatWatchingIsRefusedAndRests) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &max), 0);
   const int fd = ::fcntl(open().fd(), F_DUPFD_CLOEXEC, 1100);
   ::setrlimit(RLIMIT_NOFILE, &limit);
-  if (fd < 0) GTEST_SKIP() << "no such high descriptors here";
+  if (fd < 0) GTEST_SKIP() << too_few_descriptors(1102);
   Datagram socket = std::move(*Datagram::adopt(*loop, fd));
   log_.then = [&] {
     socket.pause();
-    socket.resume();  // Asking again does not make it ask the kernel sooner.
+    socket.resume();  // Calling it again does not retry the kernel sooner.
   };
   socket.start(log_);
   bool over = false;
   Timer end(*loop, [&] { over = true; });
   ASSERT_TRUE(end.start(std::chrono::milliseconds(300)));
   while (!over) {
-    socket.resume();  // Nor does this, in every turn.
+    socket.resume();  // Neither does this, in every turn.
     loop->run(Run::once);
   }
   EXPECT_EQ(log_.errors, 1);
@@ -386,7 +430,7 @@ TEST_F(DatagramLimitsTest, IsToldOnceThatWatchingIsRefusedAndRests) {
   EXPECT_LT(loop->iteration(), 50u);
 }
 
-TEST_F(DatagramLimitsTest, IsWatchedAgainWhenTheKernelRelents) {
+TEST_F(DatagramLimitsTest, IsRegisteredAgainWhenTheKernelAllowsIt) {
   Datagram receiver = open();
   Datagram sender = open();
   for (int round = 1; round <= 2; ++round) {
@@ -402,11 +446,11 @@ TEST_F(DatagramLimitsTest, IsWatchedAgainWhenTheKernelRelents) {
     EXPECT_EQ(log_.error, std::errc::no_space_on_device);
     run_turns(loop_, 2);
     receiver.pause();
-    run_turns(loop_, 2);  // Which the kernel is told.
+    run_turns(loop_, 2);  // Updates the kernel's registration.
   }
 }
 
-TEST_F(DatagramLimitsTest, MayBeDestroyedWhileWatchingRests) {
+TEST_F(DatagramLimitsTest, MayBeDestroyedWhileRegistrationIsDeferred) {
   Datagram receiver = open();
   log_.then = [&] { receiver = Datagram(); };
   with_fault(SystemCall::epoll_ctl, ENOMEM, [&] {
@@ -423,7 +467,7 @@ TEST_F(DatagramLimitsTest, MayBeDestroyedWhileWatchingRests) {
   EXPECT_TRUE(runs_out(loop_));
 }
 
-// ---- what is there no more
+// ---- after the end
 
 TEST_F(DatagramLimitsTest, OutlivesItsLoop) {
   Datagram receiver = open();
@@ -441,8 +485,8 @@ TEST_F(DatagramLimitsTest, OutlivesItsLoop) {
   EXPECT_EQ(log_.batches + log_.errors + log_.writable, 0);
 }
 
-// Who sends packets to a unix socket may send descriptors with them.
-TEST_F(DatagramLimitsTest, LetsNoDescriptorsIn) {
+// A sender to a unix socket may attach descriptors.
+TEST_F(DatagramLimitsTest, AcceptsNoDescriptors) {
   Datagram receiver =
       open_at(own_name("r"), {.local_address = true, .ecn = true, .coalesce = true});
   Datagram sender = open_at(own_name("s"));

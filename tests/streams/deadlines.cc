@@ -1,4 +1,4 @@
-// Timeouts, deadlines and rests, to the edge, on a clock that the test moves.
+// Timeouts, deadlines and rate limits, to the millisecond, on a clock that the test moves.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -20,10 +20,19 @@ using namespace std::chrono_literals;
 
 using Deadlines = TimedStreamTest;
 INSTANTIATE_TEST_SUITE_P(Kinds, Deadlines, all_kinds(), name_of);
+// Only a memory_pair() has room for a known number of bytes.
+using MemoryPairDeadlines = TimedStreamTest;
+INSTANTIATE_TEST_SUITE_P(Kinds, MemoryPairDeadlines, ::testing::Values(Kind::memory), name_of);
+using InMemoryDeadlines = TimedStreamTest;
+INSTANTIATE_TEST_SUITE_P(Kinds, InMemoryDeadlines, kinds_where(is_in_memory), name_of);
+using SocketDeadlines = TimedStreamTest;
+INSTANTIATE_TEST_SUITE_P(Kinds, SocketDeadlines, kinds_where(has_socket), name_of);
+using BareSocketDeadlines = TimedStreamTest;
+INSTANTIATE_TEST_SUITE_P(Kinds, BareSocketDeadlines, kinds_where(has_bare_socket), name_of);
 
 // ---- durations
 
-TEST_P(Deadlines, OfAnyLengthMayBeAskedFor) {
+TEST_P(Deadlines, AcceptAnyDuration) {
   for (const Nanos span : {Nanos::max(), kForever, kForever + Nanos{1}, Nanos{INT64_MAX - 1}}) {
     EXPECT_TRUE(left_.set_idle_timeout(span));
     EXPECT_TRUE(left_.set_read_timeout(span));
@@ -35,7 +44,7 @@ TEST_P(Deadlines, OfAnyLengthMayBeAskedFor) {
   }
 }
 
-TEST_P(Deadlines, ThatAreNegativeAreOverAtOnce) {
+TEST_P(Deadlines, NegativeDeadlinesExpireAtOnce) {
   EXPECT_TRUE(left_.set_deadline(Nanos::min()));
   turn_until([&] { return left_log_.closed_calls == 1; });
   EXPECT_EQ(left_log_.error, Error::deadline);
@@ -48,8 +57,8 @@ TEST_P(Deadlines, ThatAreNegativeAreOverAtOnce) {
   EXPECT_EQ(log.error, Error::idle_timeout);
 }
 
-// The first of a loop needs memory to be noted, which is not lost without a word.
-TEST_P(Deadlines, SayThatThereIsNoMemoryForThem) {
+// The first deadline of a loop needs memory; its failure is reported.
+TEST_P(Deadlines, OutOfMemoryIsReported) {
   const auto setters = {+[](Stream& stream) { return stream.set_idle_timeout(5s); },
                         +[](Stream& stream) { return stream.set_deadline(5s); },
                         +[](Stream& stream) { return stream.set_write_timeout(5s); }};
@@ -71,7 +80,7 @@ TEST_P(Deadlines, SayThatThereIsNoMemoryForThem) {
   }
 }
 
-TEST_P(Deadlines, ZeroTakesOneBack) {
+TEST_P(Deadlines, ZeroRemovesADeadline) {
   EXPECT_TRUE(left_.set_deadline(5s));
   pass(4s);
   EXPECT_TRUE(left_.set_deadline(0s));
@@ -92,7 +101,7 @@ TEST_P(Deadlines, MayBeSetBeforeTheStart) {
   EXPECT_EQ(log.error, Error::read_timeout);
 }
 
-TEST_P(Deadlines, OfReadingAreNotPutOffByAnotherHandler) {
+TEST_P(Deadlines, ReadTimeoutIsNotExtendedByAnotherHandler) {
   EXPECT_TRUE(left_.set_read_timeout(5s));
   for (int i = 0; i < 2; ++i) {
     pass(2s);
@@ -104,7 +113,7 @@ TEST_P(Deadlines, OfReadingAreNotPutOffByAnotherHandler) {
   EXPECT_EQ(left_log_.error, Error::read_timeout);
 }
 
-TEST_P(Deadlines, OfReadingCountOnceLimitsDoNotHoldItBackAnyMore) {
+TEST_P(Deadlines, ReadTimeoutCountsAfterLimitsAreLifted) {
   right_.pause();
   EXPECT_TRUE(left_.set_limits({.low = 5, .high = 10, .pause_reading = true}));
   EXPECT_TRUE(left_.write(std::string(20 << 20, 'x')));
@@ -131,7 +140,7 @@ TEST_P(Deadlines, AreNotANanosecondEarly) {
   EXPECT_EQ(left_log_.error, Error::deadline);
 }
 
-TEST_P(Deadlines, IdleTimeoutsAreNotEarlyWhereverInAMillisecondTheyBegin) {
+TEST_P(Deadlines, IdleTimeoutsAreNotEarlyWithinAMillisecond) {
   for (int i = 0; i < 50; ++i) {
     clock_.advance(37'123ns * i);
     loop_.update_now();
@@ -146,9 +155,8 @@ TEST_P(Deadlines, IdleTimeoutsAreNotEarlyWhereverInAMillisecondTheyBegin) {
   }
 }
 
-// Each is known in a heap, from whose middle others are taken.
-TEST_P(Deadlines, OfManyAreMetToTheMillisecondThoughOthersAreTakenBack) {
-  if (!is_in_memory()) GTEST_SKIP() << "the heap does not know of what kind they are";
+// Each deadline is in a heap, from whose middle others are removed.
+TEST_P(InMemoryDeadlines, ManyDeadlinesAreExactThoughOthersAreRemoved) {
   struct Peer {
     Stream stream;
     Stream other;
@@ -182,7 +190,7 @@ TEST_P(Deadlines, OfManyAreMetToTheMillisecondThoughOthersAreTakenBack) {
   }
 }
 
-TEST_P(Deadlines, CountFromWhenTheyAreSet) {
+TEST_P(Deadlines, BeginWhenSet) {
   right_.pause();
   EXPECT_TRUE(left_.write(pattern(8'000'000)));
   turns();
@@ -198,7 +206,7 @@ TEST_P(Deadlines, CountFromWhenTheyAreSet) {
   EXPECT_EQ(right_log_.error, Error::idle_timeout);
 }
 
-TEST_P(Deadlines, OfWritingHoldForWhatIsHandedOverWhole) {
+TEST_P(Deadlines, WriteTimeoutAppliesToMovedBuffers) {
   right_.pause();
   EXPECT_TRUE(left_.set_write_timeout(10s));
   pass(1h);
@@ -212,14 +220,13 @@ TEST_P(Deadlines, OfWritingHoldForWhatIsHandedOverWhole) {
   EXPECT_EQ(left_log_.error, Error::write_timeout);
 }
 
-TEST_P(Deadlines, OfWritingBeginWithTheFirstByteThatWaits) {
-  if (GetParam() != Kind::memory) GTEST_SKIP() << "nobody knows how much is taken";
+TEST_P(MemoryPairDeadlines, WriteTimeoutBeginsWithTheFirstQueuedByte) {
   for (const bool is_copied : {true, false}) {
     Result<std::pair<Stream, Stream>> pair = make_pair(loop_, GetParam());
     Recorder log;
     pair->first.start(log);
     EXPECT_TRUE(pair->first.set_write_timeout(10s));
-    EXPECT_TRUE(pair->first.write(pattern(64 * 1024)));  // All that there is room for.
+    EXPECT_TRUE(pair->first.write(pattern(64 * 1024)));  // As much as there is room for.
     ASSERT_EQ(pair->first.queued(), 0u);
     pass(1h);
     Buffer buffer;
@@ -233,7 +240,7 @@ TEST_P(Deadlines, OfWritingBeginWithTheFirstByteThatWaits) {
   }
 }
 
-TEST_P(Deadlines, OfReadingDoNotCountHowLongAFullQueueKeptUsFromIt) {
+TEST_P(Deadlines, ReadTimeoutExcludesPausesForAFullQueue) {
   ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10, .pause_reading = true}));
   EXPECT_TRUE(right_.set_read_timeout(10s));
   left_.pause();
@@ -249,7 +256,7 @@ TEST_P(Deadlines, OfReadingDoNotCountHowLongAFullQueueKeptUsFromIt) {
   EXPECT_EQ(right_log_.error, Error::read_timeout);
 }
 
-TEST_P(Deadlines, ThatComeInsideACallbackAreMetAfterIt) {
+TEST_P(Deadlines, ExpiryInsideACallbackIsReportedAfterIt) {
   EXPECT_TRUE(left_.set_deadline(5s));
   left_log_.use = [this](Bytes bytes) {
     pass(6s);
@@ -262,9 +269,9 @@ TEST_P(Deadlines, ThatComeInsideACallbackAreMetAfterIt) {
   EXPECT_EQ(left_log_.error, Error::deadline);
 }
 
-// ---- who is idle
+// ---- idle connections
 
-TEST_P(Deadlines, AServerThatOnlySendsIsNotIdle) {
+TEST_P(Deadlines, SendingServerIsNotIdle) {
   left_.set_idle_timeout(10s);
   for (int i = 0; i < 20; ++i) {
     pass(9s);
@@ -277,8 +284,8 @@ TEST_P(Deadlines, AServerThatOnlySendsIsNotIdle) {
 }
 
 // The process was stopped for a while; then everything is due at once.
-TEST_P(Deadlines, WhatIsReadyIsReadBeforeAnybodyIsJudgedIdle) {
-  constexpr std::size_t kConnections = 700;  // More than one wait tells of.
+TEST_P(Deadlines, PendingInputIsReadBeforeTheIdleTimeoutIsChecked) {
+  constexpr std::size_t kConnections = 700;  // More than one wait reports.
   std::vector<Result<std::pair<Stream, Stream>>> pairs;
   std::vector<std::unique_ptr<Recorder>> logs;
   for (std::size_t i = 0; i < kConnections; ++i) {
@@ -298,7 +305,7 @@ TEST_P(Deadlines, WhatIsReadyIsReadBeforeAnybodyIsJudgedIdle) {
   }
 }
 
-TEST_P(Deadlines, WhatCanBeSentIsSentBeforeAnybodyIsJudged) {
+TEST_P(Deadlines, PendingDataIsSentBeforeTheWriteTimeoutIsChecked) {
   right_.pause();
   EXPECT_TRUE(left_.write(pattern(8'000'000)));
   turns();
@@ -309,7 +316,7 @@ TEST_P(Deadlines, WhatCanBeSentIsSentBeforeAnybodyIsJudged) {
   EXPECT_EQ(left_log_.closed_calls, 0);
 }
 
-TEST_P(Deadlines, ThePatienceWithThePeerBeginsWithTheClose) {
+TEST_P(Deadlines, LingerTimeoutBeginsWithClose) {
   right_.pause();
   const std::string sent = pattern(8'000'000);
   EXPECT_TRUE(left_.write(sent));
@@ -324,9 +331,9 @@ TEST_P(Deadlines, ThePatienceWithThePeerBeginsWithTheClose) {
   EXPECT_TRUE(right_log_.received == sent);
 }
 
-// ---- what is closed still has its deadline
+// ---- closed streams keep their deadline
 
-TEST_P(Deadlines, HoldAfterCloseHoweverSlowlyThePeerReads) {
+TEST_P(Deadlines, ApplyAfterCloseWhileThePeerReadsSlowly) {
   std::size_t taken = 0;
   right_log_.use = [&](Bytes bytes) {
     taken += bytes.size();
@@ -345,7 +352,7 @@ TEST_P(Deadlines, HoldAfterCloseHoweverSlowlyThePeerReads) {
   EXPECT_EQ(left_log_.error, Error::deadline);
 }
 
-TEST_P(Deadlines, WhoOwesNothingDoesNotWaitForThePeerAfterClose) {
+TEST_P(Deadlines, CloseWithoutPendingOutputDoesNotAwaitThePeer) {
   right_.set_half_open(true);
   left_log_.use = [this](Bytes bytes) {
     left_.close();
@@ -356,7 +363,7 @@ TEST_P(Deadlines, WhoOwesNothingDoesNotWaitForThePeerAfterClose) {
   EXPECT_FALSE(left_log_.error);
 }
 
-TEST_P(Deadlines, WhoOwesNothingDoesNotWaitForThePeerAfterCloseFromOutside) {
+TEST_P(Deadlines, CloseOutsideACallbackWithoutOutputDoesNotAwaitPeer) {
   right_.set_half_open(true);
   left_.close();
   EXPECT_EQ(left_log_.log, "") << "not inside the call";
@@ -364,7 +371,7 @@ TEST_P(Deadlines, WhoOwesNothingDoesNotWaitForThePeerAfterCloseFromOutside) {
   EXPECT_FALSE(left_log_.error);
 }
 
-TEST_P(Deadlines, WhoWasNeverStartedSeesThePeersEndAfterClose) {
+TEST_P(Deadlines, UnstartedStreamDetectsEndOfFileAfterClose) {
   Result<std::pair<Stream, Stream>> pair = make_pair(loop_, GetParam());
   Recorder log;
   pair->second.start(log);
@@ -375,7 +382,7 @@ TEST_P(Deadlines, WhoWasNeverStartedSeesThePeersEndAfterClose) {
   turn_until([&] { return !pair->first.is_open(); });
 }
 
-TEST_P(Deadlines, WriteTimeoutsHoldAfterClose) {
+TEST_P(Deadlines, WriteTimeoutAppliesAfterClose) {
   right_.pause();
   EXPECT_TRUE(left_.set_write_timeout(3s));
   EXPECT_TRUE(left_.write(pattern(8'000'000)));
@@ -386,23 +393,22 @@ TEST_P(Deadlines, WriteTimeoutsHoldAfterClose) {
   EXPECT_EQ(left_log_.error, Error::write_timeout);
 }
 
-TEST_P(Deadlines, OfOneThatWasReleasedAreNotInherited) {
-  if (!has_bare_socket()) GTEST_SKIP() << "has no descriptor";
+TEST_P(BareSocketDeadlines, ReleasedStreamDoesNotPassItsDeadlinesOn) {
   EXPECT_TRUE(left_.set_deadline(5s));
   left_.set_idle_timeout(5s);
   auto fd = left_.release();
   ASSERT_TRUE(fd);
   left_ = Stream();
-  left_ = std::move(*Stream::adopt(loop_, *fd));  // In the same place, very likely.
+  left_ = std::move(*Stream::adopt(loop_, *fd));  // Very likely at the same address.
   Recorder log;
   left_.start(log);
   pass(60s);
   EXPECT_EQ(log.log, "");
 }
 
-// ---- rests for a rate's sake
+// ---- pauses due to rate limits
 
-TEST_P(Deadlines, ARestIsNotIdleness) {
+TEST_P(Deadlines, RateLimitedSendingIsNotIdle) {
   ASSERT_TRUE(left_.set_rate_limits({.read = {}, .write = {.bytes_per_second = 10, .burst = 800}}));
   left_.set_idle_timeout(1s);
   EXPECT_TRUE(left_.set_write_timeout(1s));
@@ -414,7 +420,7 @@ TEST_P(Deadlines, ARestIsNotIdleness) {
   EXPECT_EQ(right_log_.received.size(), 1'600u);
 }
 
-TEST_P(Deadlines, ARestFromReadingIsNotIdleness) {
+TEST_P(Deadlines, RateLimitedReadingIsNotIdle) {
   ASSERT_TRUE(left_.set_rate_limits({.read = {.bytes_per_second = 10, .burst = 80}, .write = {}}));
   left_.set_idle_timeout(500ms);
   EXPECT_TRUE(right_.write(pattern(200)));
@@ -425,7 +431,7 @@ TEST_P(Deadlines, ARestFromReadingIsNotIdleness) {
   EXPECT_EQ(left_log_.received.size(), 200u);
 }
 
-TEST_P(Deadlines, OfTwoRestsTheShorterEndsFirst) {
+TEST_P(Deadlines, ShorterRateLimitPauseEndsFirst) {
   ASSERT_TRUE(left_.set_rate_limits({.read = {.bytes_per_second = 1, .burst = 800},
                                      .write = {.bytes_per_second = 1'000, .burst = 800}}));
   EXPECT_TRUE(right_.write(pattern(2'000)));
@@ -436,8 +442,7 @@ TEST_P(Deadlines, OfTwoRestsTheShorterEndsFirst) {
   EXPECT_EQ(right_log_.received.size(), 2'000u);
 }
 
-TEST_P(Deadlines, OfWritingBeginAnewAfterARest) {
-  if (is_in_memory()) GTEST_SKIP() << "has no kernel that refuses";
+TEST_P(SocketDeadlines, WriteTimeoutRestartsAfterARateLimitPause) {
   ASSERT_TRUE(left_.set_rate_limits({.read = {}, .write = {.bytes_per_second = 10, .burst = 80}}));
   EXPECT_TRUE(left_.set_write_timeout(500ms));
   EXPECT_TRUE(left_.write(pattern(200)));
@@ -454,7 +459,7 @@ TEST_P(Deadlines, OfWritingBeginAnewAfterARest) {
   EXPECT_EQ(left_log_.error, Error::write_timeout);
 }
 
-TEST_P(Deadlines, AClosingStreamUnderARateLosesNothing) {
+TEST_P(Deadlines, ClosingStreamUnderARateLimitLosesNothing) {
   ASSERT_TRUE(
       left_.set_rate_limits({.read = {}, .write = {.bytes_per_second = 1'000, .burst = 160'000}}));
   const std::string sent = pattern(200'000);
@@ -465,7 +470,7 @@ TEST_P(Deadlines, AClosingStreamUnderARateLosesNothing) {
   EXPECT_TRUE(right_log_.received == sent);
 }
 
-TEST_P(Deadlines, ADestroyedStreamUnderARateLosesNothing) {
+TEST_P(Deadlines, DestroyedStreamUnderARateLimitLosesNothing) {
   ASSERT_TRUE(
       left_.set_rate_limits({.read = {}, .write = {.bytes_per_second = 1'000, .burst = 160'000}}));
   const std::string sent = pattern(200'000);
@@ -476,7 +481,7 @@ TEST_P(Deadlines, ADestroyedStreamUnderARateLosesNothing) {
   EXPECT_TRUE(right_log_.received == sent);
 }
 
-TEST_P(Deadlines, WhatAClosingStreamThrowsAwayIsUnderNoRate) {
+TEST_P(Deadlines, DiscardedInputOfAClosingStreamIsNotRateLimited) {
   ASSERT_TRUE(left_.set_rate_limits({.read = {.bytes_per_second = 10, .burst = 80}, .write = {}}));
   right_.set_half_open(true);
   EXPECT_TRUE(left_.write("bye") && right_.write(pattern(8'000'000)));
@@ -489,14 +494,14 @@ TEST_P(Deadlines, WhatAClosingStreamThrowsAwayIsUnderNoRate) {
 }
 
 // The scripted clock begins a second after the machine has.
-TEST_P(Deadlines, TheBurstIsThereFromTheStart) {
+TEST_P(Deadlines, RateLimitBurstIsAvailableFromTheStart) {
   ASSERT_TRUE(
       left_.set_rate_limits({.read = {}, .write = {.bytes_per_second = 1'000, .burst = 160'000}}));
   EXPECT_TRUE(left_.write(pattern(160'000)));
   turn_until([&] { return right_log_.received.size() == 160'000; });
 }
 
-TEST_P(Deadlines, AGroupWhoseLimitsRiseWakesItsMembers) {
+TEST_P(Deadlines, RaisedLimitsOfARateGroupWakeItsMembers) {
   RateGroup group({.read = {}, .write = {.bytes_per_second = 1, .burst = 8}});
   ASSERT_TRUE(left_.join(&group));
   EXPECT_TRUE(left_.write(pattern(1'000)));
@@ -506,7 +511,7 @@ TEST_P(Deadlines, AGroupWhoseLimitsRiseWakesItsMembers) {
   turn_until([&] { return right_log_.received.size() == 1'000; });
 }
 
-TEST_P(Deadlines, AGroupThatIsDestroyedWakesItsMembers) {
+TEST_P(Deadlines, DestroyedRateGroupWakesItsMembers) {
   auto group = std::make_unique<RateGroup>(
       RateLimits{.read = {}, .write = {.bytes_per_second = 1, .burst = 8}});
   ASSERT_TRUE(left_.join(group.get()));
@@ -516,22 +521,20 @@ TEST_P(Deadlines, AGroupThatIsDestroyedWakesItsMembers) {
   turn_until([&] { return right_log_.received.size() == 1'000; });
 }
 
-TEST_P(Deadlines, ARestEndsForNobodyWhenItWasReleasedMeanwhile) {
-  if (!has_bare_socket()) GTEST_SKIP() << "has no descriptor";
+TEST_P(BareSocketDeadlines, RateLimitPauseOfReleasedStreamEndsWithoutCallback) {
   ASSERT_TRUE(left_.set_rate_limits({.read = {.bytes_per_second = 10, .burst = 80}, .write = {}}));
   EXPECT_TRUE(right_.write(pattern(200)));
   turn_until([&] { return left_log_.received.size() == 80; });
   turns();
   const auto fd = left_.release();
   ASSERT_TRUE(fd);
-  pass(60s);  // Its handle is still there.
+  pass(60s);  // Its handle still exists.
   EXPECT_EQ(left_log_.received.size(), 80u);
   EXPECT_EQ(left_log_.log, "");
   ::close(*fd);
 }
 
-TEST_P(Deadlines, ReleasedStreamsLeaveTheirGroup) {
-  if (!has_bare_socket()) GTEST_SKIP() << "has no descriptor";
+TEST_P(BareSocketDeadlines, ReleasedStreamsLeaveTheirGroup) {
   RateGroup group({});
   ASSERT_TRUE(left_.join(&group));
   ASSERT_EQ(group.members(), 1u);

@@ -1,5 +1,5 @@
-// Everything may be destroyed anywhere: scripts of a seed destroy streams, listeners, attempts,
-// sockets and workers inside every callback. Nothing is called that is gone.
+// Everything may be destroyed anywhere: random scripts destroy streams, listeners, attempts,
+// sockets and workers inside every callback. No destroyed object may be called.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -26,8 +26,8 @@ namespace {
 
 class World;
 
-// What a script makes. A sanitizer sees who touches one that is deleted; without it the dead are
-// kept, and say so themselves when they are called.
+// An object that a script makes. A sanitizer reports any use of a deleted one; without it deleted
+// objects are kept, and fail the test when they are called.
 class Thing {
  public:
   explicit Thing(World& world) : world_(world) {}
@@ -35,13 +35,13 @@ class Thing {
   Thing(const Thing&) = delete;
   Thing& operator=(const Thing&) = delete;
 
-  // Gives up all that the library might call back.
+  // Releases everything that the library might call back.
   virtual void let_go() = 0;
   virtual void act(Random& random) = 0;
   void die() { is_dead_ = true; }
 
  protected:
-  // To be called first and last in every callback. After the second, *this may be gone.
+  // Call these first and last in every callback. After the second, *this may be destroyed.
   void expect_alive() const { ASSERT_FALSE(is_dead_) << "the dead are called"; }
   void go_on();
 
@@ -61,13 +61,13 @@ class World {
   Loop& loop() { return loop_; }
   Random& random() { return random_; }
   std::size_t callbacks() const { return callbacks_; }
-  Address target;  // Of the next packet.
+  Address target;  // The destination of the next packet.
 
   void add(std::unique_ptr<Thing> thing) { things_.push_back(std::move(thing)); }
   void make_some();
   void turn(int times) { run_turns(loop_, times); }
 
-  // A few random things, anywhere.
+  // Performs a few random operations, anywhere.
   void go_on() {
     ++callbacks_;
     for (std::size_t i = random_.below(3); i > 0; --i) step();
@@ -177,7 +177,7 @@ class StreamThing final : public Thing, public StreamHandler {
         .read = {.bytes_per_second = random.below(100'000'000), .burst = random.below(10'000)},
         .write = {.bytes_per_second = random.below(100'000'000), .burst = random.below(10'000)}};
   }
-  // Sometimes longer than there is of it.
+  // Sometimes longer than the file.
   void send_some_file(Random& random) {
     sys::Descriptor file(::memfd_create("some", MFD_CLOEXEC));
     ASSERT_EQ(::ftruncate(file.get(), 100'000), 0);
@@ -197,7 +197,7 @@ class AttemptThing final : public Thing {
         [this](Result<Stream> made) {
           expect_alive();
           World& world = world_;
-          if (made && world.random().one_in(4)) go_on();  // *this may be gone.
+          if (made && world.random().one_in(4)) go_on();  // *this may be destroyed.
           if (made) world.add(std::make_unique<StreamThing>(world, std::move(*made)));
           world.go_on();
         },
@@ -220,7 +220,7 @@ class ListenerThing final : public Thing {
                          [this](Stream stream, const Address&) {
                            expect_alive();
                            World& world = world_;
-                           if (world.random().one_in(5)) return;  // Nobody keeps it.
+                           if (world.random().one_in(5)) return;  // Destroys the accepted stream.
                            world.add(std::make_unique<StreamThing>(world, std::move(stream)));
                            world.go_on();
                          },
@@ -286,7 +286,7 @@ class WorkersThing final : public Thing {
     if (address) address_ = *address;
   }
   ~WorkersThing() override { let_go(); }
-  // Those who live on a worker's loop go there.
+  // Objects on a worker's loop are destroyed there.
   void let_go() override {
     if (workers_ == nullptr) return;
     workers_->stop(Nanos{1'000'000'000}, [](Loop&) { Guest::dismiss_all(); });
@@ -365,7 +365,7 @@ std::size_t play(std::uint64_t seed) {
   return callbacks;
 }
 
-TEST(Destroy, AnythingAnywhereAndNothingThatIsGoneIsCalled) {
+TEST(RandomDestruction, ArbitraryDestructionCausesNoCallsToDestroyedObjects) {
   const std::vector<int> before = open_fds();
   std::size_t callbacks = 0;
   const std::vector<std::uint64_t> all = seeds(3000);

@@ -1,6 +1,6 @@
-// Every call that src/net makes fails, with every error that it may answer: the first time, the
-// second, the third ... until a run gets by. Each time everything works or says so, once, and
-// nothing is left open.
+// Every call that src/net makes fails, with every possible error: the first time, the second, the
+// third ... until a run succeeds. Each time everything works or is reported, once, and nothing is
+// left open.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -31,8 +31,8 @@ struct Fault {
   std::vector<int> errors;
 };
 
-// shutdown() is not among them: the kernel refuses it for a connection that is gone already, which
-// reading tells as well.
+// shutdown() is not included: the kernel rejects it only for a connection that has failed already,
+// which the read reports as well.
 const std::vector<Fault> kOfSockets = {
     {SystemCall::epoll_create, "epoll_create", {EMFILE, ENFILE, ENOMEM}},
     {SystemCall::eventfd, "eventfd", {EMFILE, ENFILE, ENOMEM}},
@@ -64,8 +64,8 @@ const std::vector<Fault> kOfPipes = {
     {SystemCall::allocate, "allocate", {ENOMEM}},
 };
 
-// Has each call fail at its first time, its second, ... once, and three times running. Memory only
-// once: what cannot be queued in any way cannot be told either.
+// Makes each call fail at its first time, its second, ... once, and three times in a row. Memory
+// fails only once: an error that cannot be queued at all cannot be reported.
 void sweep(const std::vector<Fault>& faults, std::uint64_t max,
            const std::function<void()>& scenario) {
   scenario();
@@ -161,7 +161,7 @@ class Conversation {
   std::list<Peer> servers_;
 };
 
-TEST(EveryCallFails, AndAConnectionWorksOrSaysSo) {
+TEST(SystemCallFaults, ConnectionWorksOrReportsAnError) {
   sweep(kOfSockets, kMax, [] {
     Result<std::unique_ptr<Loop>> loop = Loop::create();
     if (!loop) return;
@@ -169,7 +169,7 @@ TEST(EveryCallFails, AndAConnectionWorksOrSaysSo) {
   });
 }
 
-TEST(EveryCallFails, AndAUnixConnectionWorksOrSaysSo) {
+TEST(SystemCallFaults, UnixConnectionWorksOrReportsAnError) {
   sweep(kOfSockets, kMax, [] {
     Result<std::unique_ptr<Loop>> loop = Loop::create();
     if (!loop) return;
@@ -177,7 +177,7 @@ TEST(EveryCallFails, AndAUnixConnectionWorksOrSaysSo) {
   });
 }
 
-TEST(EveryCallFails, AndAPairWorksOrSaysSo) {
+TEST(SystemCallFaults, PairWorksOrReportsAnError) {
   sweep(kOfSockets, kMax, [] {
     Result<std::unique_ptr<Loop>> loop = Loop::create();
     if (!loop) return;
@@ -197,7 +197,7 @@ TEST(EveryCallFails, AndAPairWorksOrSaysSo) {
   });
 }
 
-TEST(EveryCallFails, AndAPipeWorksOrSaysSo) {
+TEST(SystemCallFaults, PipeWorksOrReportsAnError) {
   sweep(kOfPipes, kMax, [] {
     Result<std::unique_ptr<Loop>> loop = Loop::create();
     if (!loop) return;
@@ -224,7 +224,7 @@ TEST(EveryCallFails, AndAPipeWorksOrSaysSo) {
 
 // ---- abandoned in the middle
 
-TEST(EveryCallFails, AndWhatIsDestroyedIsGoneAllTheSame) {
+TEST(SystemCallFaults, DestroyedStreamsReleaseTheirResources) {
   sweep(kOfSockets, kMax, [] {
     Result<std::unique_ptr<Loop>> loop = Loop::create();
     if (!loop) return;
@@ -243,7 +243,7 @@ TEST(EveryCallFails, AndWhatIsDestroyedIsGoneAllTheSame) {
   });
 }
 
-TEST(EveryCallFails, AndALoopMayGoWhileMuchIsUnderWay) {
+TEST(SystemCallFaults, LoopMayBeDestroyedDuringManyOperations) {
   sweep(kOfSockets, kMax, [] {
     Result<std::unique_ptr<Loop>> loop = Loop::create();
     if (!loop) return;
@@ -265,10 +265,10 @@ TEST(EveryCallFails, AndALoopMayGoWhileMuchIsUnderWay) {
   });
 }
 
-// ---- sockets that are taken over
+// ---- adopted sockets
 
-// Who is told of an error still owns the descriptor: a second close() could hit somebody else's.
-TEST(EveryCallFails, AndASocketThatIsNotTakenOverStaysOpen) {
+// After an error the caller still owns the descriptor: a second close() could close another file.
+TEST(SystemCallFaults, SocketThatIsNotAdoptedStaysOpen) {
   for (std::uint64_t nth = 1; nth < 20; ++nth) {
     const std::unique_ptr<Loop> loop = *Loop::create();
     const Address at = Address::loopback_ipv4(0);
@@ -303,7 +303,7 @@ class Packets final : public DatagramHandler {
   int writable = 0;
 };
 
-TEST(EveryCallFails, AndDatagramsGoOn) {
+TEST(SystemCallFaults, DatagramsContinue) {
   sweep(kOfSockets, kMax, [] {
     Result<std::unique_ptr<Loop>> loop = Loop::create();
     if (!loop) return;
@@ -340,7 +340,7 @@ TEST(EveryCallFails, AndDatagramsGoOn) {
 
 // ---- workers
 
-// Faults fall on the workers' threads as well, in an order that is theirs.
+// Faults also occur on the workers' threads, in an undefined order.
 void serve(Balance balance) {
   Result<std::unique_ptr<Loop>> loop = Loop::create();
   if (!loop) return;
@@ -382,7 +382,7 @@ void serve(Balance balance) {
   EXPECT_TRUE((*workers)->stop(std::chrono::seconds(30)));
 }
 
-TEST(EveryCallFails, AndWorkersServeOrSaySo) {
+TEST(SystemCallFaults, WorkersServeOrReportAnError) {
   for (const Balance balance : {Balance::reuse_port, Balance::round_robin}) {
     sweep(kOfSockets, 5, [balance] { serve(balance); });
     if (HasFailure()) return;

@@ -33,7 +33,7 @@ int open_descriptors() {
 using Files = StreamTest;
 INSTANTIATE_TEST_SUITE_P(Kinds, Files, all_kinds(), name_of);
 
-TEST_P(Files, AreSentInOrderWithWhatIsWritten) {
+TEST_P(Files, AreSentInOrderWithWrites) {
   const std::string content = noise(3'000'000);
   const int first = file_with(content);
   const int second = file_with("short");
@@ -50,7 +50,7 @@ TEST_P(Files, AreSentInOrderWithWhatIsWritten) {
   EXPECT_EQ(left_.queued(), 0u);
 }
 
-TEST_P(Files, AreSentInOrderAgainAndAgain) {
+TEST_P(Files, AreSentInOrderRepeatedly) {
   const std::string much = noise(1'000'000);
   std::string expected;
   for (int i = 0; i < 12; ++i) {
@@ -59,7 +59,7 @@ TEST_P(Files, AreSentInOrderAgainAndAgain) {
     EXPECT_FALSE(left_.send_file(file_with(name), 0, name.size()));
     EXPECT_TRUE(left_.write("!"));
     expected += much + name + "!";
-    if (i % 3 == 0) run_turns(loop_, i);  // Some of it has gone when the next one comes,
+    if (i % 3 == 0) run_turns(loop_, i);  // A part of it was sent when the next one is queued,
     if (i % 4 == 0) run_until(loop_, [&] { return left_.queued() == 0; });  // and here all of it.
   }
   run_until(loop_, [&] { return right_log_.received.size() == expected.size(); });
@@ -77,7 +77,7 @@ TEST_P(Files, AreSentFromInsideACallback) {
   run_until(loop_, [&] { return left_log_.received == "[xfilex]"; });
 }
 
-TEST_P(Files, TellWhenTheyHaveBeenSent) {
+TEST_P(Files, CallOnDrainedWhenSent) {
   const std::string content = noise(5'000'000);
   ASSERT_TRUE(left_.set_limits({.low = 0, .high = 1000, .max = 2000}));
   EXPECT_FALSE(left_.send_file(file_with(content), 0, content.size()));
@@ -87,7 +87,7 @@ TEST_P(Files, TellWhenTheyHaveBeenSent) {
   run_until(loop_, [&] { return right_log_.received.size() == content.size(); });
 }
 
-TEST_P(Files, ThatAreShorterThanPromisedEndTheConnection) {
+TEST_P(Files, TruncatedFileEndsTheConnection) {
   const int file = file_with("only this");
   EXPECT_FALSE(left_.send_file(file, 0, 100));
   run_until(loop_, [&] { return left_log_.closed_calls == 1; });
@@ -95,14 +95,14 @@ TEST_P(Files, ThatAreShorterThanPromisedEndTheConnection) {
   EXPECT_FALSE(is_open(file));
 }
 
-TEST_P(Files, ThatTheKernelCannotSendAreReadInstead) {
+TEST_P(Files, FileUnsupportedBySendfileIsRead) {
   const int file = ::open("/proc/self/status", O_RDONLY | O_CLOEXEC);
   EXPECT_FALSE(left_.send_file(file, 0, 20));
   run_until(loop_, [&] { return right_log_.received.size() == 20; });
   EXPECT_EQ(right_log_.received.substr(0, 5), "Name:");
 }
 
-TEST_P(Files, ThatAreLargeAndShorterThanPromisedEndTheConnection) {
+TEST_P(Files, LargeTruncatedFileEndsTheConnection) {
   const int file = file_with(noise(100'000));
   EXPECT_TRUE(left_.write("before "));
   EXPECT_FALSE(left_.send_file(file, 0, 200'000));
@@ -111,7 +111,7 @@ TEST_P(Files, ThatAreLargeAndShorterThanPromisedEndTheConnection) {
   EXPECT_FALSE(is_open(file));
 }
 
-TEST_P(Files, ThatTheKernelRefusesToSendAreReadInstead) {
+TEST_P(Files, FileRefusedBySendfileIsRead) {
   FaultPlan plan;
   plan.fail_nth(SystemCall::send_file, 1, EINVAL).fail_nth(SystemCall::send_file, 2, ENOSYS);
   FaultScope scope(plan);
@@ -123,12 +123,12 @@ TEST_P(Files, ThatTheKernelRefusesToSendAreReadInstead) {
   EXPECT_EQ(plan.failures(SystemCall::send_file), has_bare_socket() ? 2u : 0u);
 }
 
-TEST_P(Files, ThatAreLargeLeaveWithoutBeingReadWhereTheKernelCanSendThem) {
+TEST_P(Files, LargeFileIsSentByTheKernelWithoutReads) {
   FaultPlan plan;
   FaultScope scope(plan);
   const std::string content = noise(40'000);
   left_log_.use = [&](Bytes bytes) {
-    EXPECT_TRUE(left_.write("before "));  // Waits for the end of the callback, as the file does.
+    EXPECT_TRUE(left_.write("before "));  // Corked until the end of the callback, as the file is.
     EXPECT_FALSE(left_.send_file(file_with(content), 0, content.size()));
     return bytes.size();
   };
@@ -138,7 +138,7 @@ TEST_P(Files, ThatAreLargeLeaveWithoutBeingReadWhereTheKernelCanSendThem) {
   EXPECT_EQ(plan.calls(SystemCall::read) == 0, has_bare_socket());
 }
 
-TEST_P(Files, AreCutByShortWritesAndInterruptionsAndArriveWhole) {
+TEST_P(Files, ArriveWholeDespiteShortAndInterruptedWrites) {
   FaultPlan plan;
   plan.shorten_share(SystemCall::send_file, 0.5, 777, 1)
       .fail_share(SystemCall::send_file, 0.2, EINTR, 2);
@@ -152,7 +152,7 @@ TEST_P(Files, AreCutByShortWritesAndInterruptionsAndArriveWhole) {
   EXPECT_TRUE(right_log_.received == "?" + content + "!");
 }
 
-TEST_P(Files, StayTheCallersWhenTheyAreRefused) {
+TEST_P(Files, RemainOwnedByTheCallerIfRejected) {
   const int file = file_with("content");
   EXPECT_EQ(left_.send_file(-1, 0, 1), system_error(EBADF));
   EXPECT_EQ(left_.send_file(file, UINT64_MAX, 1), system_error(EINVAL));
@@ -163,7 +163,7 @@ TEST_P(Files, StayTheCallersWhenTheyAreRefused) {
   ::close(file);
 }
 
-TEST_P(Files, OfNoBytesAreClosedAtOnce) {
+TEST_P(Files, ZeroBytesCloseTheFileAtOnce) {
   const int file = file_with("");
   EXPECT_FALSE(left_.send_file(file, 0, 0));
   EXPECT_FALSE(is_open(file));
@@ -183,7 +183,7 @@ TEST_P(Files, AreClosedWithAConnectionThatEndsBeforeTheyAreSent) {
 
 class Descriptors : public ::testing::Test {
  protected:
-  // Keeps what it is given, and notes when.
+  // Keeps its input, and records the order.
   struct Taker final : StreamHandler {
     std::size_t on_data(Bytes bytes) override {
       received.append(text_of(bytes));
@@ -234,7 +234,7 @@ std::string content_of(int fd) {
   return count < 0 ? "?" : std::string(room.data(), static_cast<std::size_t>(count));
 }
 
-TEST_F(Descriptors, TravelWithTheByteThatTheyWereSentWith) {
+TEST_F(Descriptors, ArriveWithTheByteTheyWereSentWith) {
   const std::array<int, 2> files = {file_with("one"), file_with("two")};
   EXPECT_TRUE(left_.write("abc"));
   EXPECT_FALSE(left_.send_descriptors(bytes_of("defg"), files));
@@ -248,7 +248,7 @@ TEST_F(Descriptors, TravelWithTheByteThatTheyWereSentWith) {
   EXPECT_NE(::fcntl(taker_.fds[0], F_GETFD) & FD_CLOEXEC, 0);
 }
 
-TEST_F(Descriptors, WaitTheirTurnInAQueueWithBytesAndFiles) {
+TEST_F(Descriptors, AreQueuedInOrderWithBytesAndFiles) {
   const std::string much = noise(2'000'000);
   const int file = file_with("passed");
   EXPECT_TRUE(left_.write(much));
@@ -269,7 +269,7 @@ TEST_F(Descriptors, WaitTheirTurnInAQueueWithBytesAndFiles) {
   for (const int fd : taker_.fds) EXPECT_EQ(content_of(fd), "passed");
 }
 
-TEST_F(Descriptors, AsManyAsTheSystemCarriesGoWithOneMessage) {
+TEST_F(Descriptors, MaximumNumberFitsIntoOneMessage) {
   const int file = file_with("many");
   std::vector<int> many(253, file);
   EXPECT_FALSE(left_.send_descriptors(bytes_of("x"), many));
@@ -280,7 +280,7 @@ TEST_F(Descriptors, AsManyAsTheSystemCarriesGoWithOneMessage) {
   ::close(file);
 }
 
-TEST_F(Descriptors, AreClosedWhenNobodyTakesThem) {
+TEST_F(Descriptors, AreClosedWithoutReceiver) {
   Recorder indifferent;
   right_.start(indifferent);
   const int file = file_with("");
@@ -308,7 +308,7 @@ TEST_F(Descriptors, AreClosedWhenTheirStreamIsBeingClosed) {
   ::close(file);
 }
 
-TEST_F(Descriptors, ThatTheProcessHasNoRoomForAreSaidToBeLost) {
+TEST_F(Descriptors, DescriptorsBeyondTheProcessLimitAreReportedLost) {
   const int file = file_with("");
   EXPECT_FALSE(left_.send_descriptors(bytes_of("x"), {&file, 1}));
   const int first_free = ::dup(file);
@@ -331,11 +331,11 @@ TEST_F(Descriptors, AreClosedWithAConnectionThatEndsBeforeTheyAreSent) {
   EXPECT_FALSE(left_.send_descriptors(bytes_of("x"), {&file, 1}));
   EXPECT_EQ(open_descriptors(), before + 1);
   left_.abort();
-  EXPECT_EQ(open_descriptors(), before - 1);  // Its own has gone, too.
+  EXPECT_EQ(open_descriptors(), before - 1);  // The stream's descriptor was closed, too.
   ::close(file);
 }
 
-TEST_F(Descriptors, AStreamMayBeDestroyedWhenTheyArrive) {
+TEST_F(Descriptors, StreamMayBeDestroyedOnArrival) {
   const int file = file_with("");
   taker_.when_taken = [this] { right_ = Stream(); };
   EXPECT_FALSE(left_.send_descriptors(bytes_of("x"), {&file, 1}));
@@ -345,7 +345,7 @@ TEST_F(Descriptors, AStreamMayBeDestroyedWhenTheyArrive) {
   ::close(file);
 }
 
-TEST_F(Descriptors, WhoPausesWhenTheyArriveIsShownTheirBytesAfterTheResume) {
+TEST_F(Descriptors, PauseOnArrivalDefersTheirBytes) {
   const int file = file_with("");
   taker_.when_taken = [this] { right_.pause(); };
   EXPECT_FALSE(left_.send_descriptors(bytes_of("with it"), {&file, 1}));
@@ -357,7 +357,7 @@ TEST_F(Descriptors, WhoPausesWhenTheyArriveIsShownTheirBytesAfterTheResume) {
   ::close(file);
 }
 
-TEST_F(Descriptors, WhoClosesWhenTheyArriveOwesNothingForTheirBytes) {
+TEST_F(Descriptors, CloseOnArrivalDiscardsTheirBytes) {
   const int file = file_with("");
   ASSERT_TRUE(right_.set_limits({.max_unread = 4}));
   taker_.when_taken = [this] { right_.close(); };
@@ -368,7 +368,7 @@ TEST_F(Descriptors, WhoClosesWhenTheyArriveOwesNothingForTheirBytes) {
   ::close(file);
 }
 
-TEST_F(Descriptors, TheLoopMayBeRunWhenTheyArrive) {
+TEST_F(Descriptors, LoopMayRunOnArrival) {
   const int file = file_with("");
   taker_.when_taken = [this] {
     EXPECT_TRUE(left_.write(", and more"));

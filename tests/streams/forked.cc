@@ -1,4 +1,4 @@
-// A child of a fork that lets its objects go, Streams first and then the loop, as C++ orders it.
+// A forked child that destroys its objects, Streams first and then the loop, as C++ orders it.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -18,12 +18,37 @@
 namespace spate::testing {
 namespace {
 
-class ForkedStreams : public ::testing::TestWithParam<bool> {};
+enum class InTheChild { streams_go_first, loop_goes_first, loop_goes_on };
 
-INSTANTIATE_TEST_SUITE_P(TheLoopGoesFirst, ForkedStreams, ::testing::Bool());
+void PrintTo(InTheChild order, std::ostream* out) {
+  constexpr const char* kNames[] = {"streams_go_first", "loop_goes_first", "loop_goes_on"};
+  *out << kNames[static_cast<std::size_t>(order)];
+}
 
-// Its destructors said goodbye to the parent's peers, or reset them.
-TEST_P(ForkedStreams, LeaveTheParentsConnectionsAlone) {
+class ForkedStreams : public ::testing::TestWithParam<InTheChild> {
+ protected:
+  // Ends the child. `let_go` destroys everything that has Streams.
+  template <class LetGo>
+  [[noreturn]] static void leave(std::unique_ptr<Loop>& loop, LetGo let_go) {
+    ::alarm(60);
+    const bool goes_on = GetParam() == InTheChild::loop_goes_on;
+    if (goes_on && loop->after_fork()) ::_exit(1);
+    if (GetParam() == InTheChild::loop_goes_first) loop.reset();
+    let_go();
+    if (goes_on) loop->run_for(std::chrono::milliseconds(20));
+    const bool has_work = goes_on && loop->has_work();
+    loop.reset();
+    ::_exit(has_work ? 2 : 0);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(InTheChild, ForkedStreams,
+                         ::testing::Values(InTheChild::streams_go_first,
+                                           InTheChild::loop_goes_first, InTheChild::loop_goes_on),
+                         ::testing::PrintToStringParamName());
+
+// The child's destructors sent close_notify to the parent's peers, or reset their connections.
+TEST_P(ForkedStreams, LeaveParentConnectionsUnaffected) {
   auto loop = std::move(*Loop::create());
   auto pair = std::move(*Stream::socket_pair(*loop));
   auto busy = std::move(*make_pair(*loop, Kind::tcp));
@@ -36,11 +61,10 @@ TEST_P(ForkedStreams, LeaveTheParentsConnectionsAlone) {
   EXPECT_TRUE(busy.first.write(queued));
   const pid_t pid = ::fork();
   if (pid == 0) {
-    if (GetParam()) loop.reset();
-    pair = {};
-    busy = {};
-    loop.reset();
-    ::_exit(0);
+    leave(loop, [&] {
+      pair = {};
+      busy = {};
+    });
   }
   int status = -1;
   ASSERT_EQ(::waitpid(pid, &status, 0), pid);
@@ -58,7 +82,7 @@ TEST_P(ForkedStreams, LeaveTheParentsConnectionsAlone) {
   EXPECT_EQ(busy_log.error, std::error_code());
 }
 
-// A server with a session that has something to send, a client, a relay and a socket for packets.
+// A server with a session that has unsent bytes, a client, a relay and a socket for packets.
 class Household {
  public:
   explicit Household(Loop& loop) : loop_(loop) {
@@ -118,20 +142,67 @@ class Household {
   Datagram packets_;
 };
 
-TEST_P(ForkedStreams, LeaveAllElseThatIsTheParentsAlone) {
+TEST_P(ForkedStreams, LeaveOtherParentResourcesUnaffected) {
   auto loop = std::move(*Loop::create());
   auto household = std::make_unique<Household>(*loop);
   const pid_t pid = ::fork();
-  if (pid == 0) {
-    if (GetParam()) loop.reset();
-    household.reset();
-    loop.reset();
-    ::_exit(0);
-  }
+  if (pid == 0) leave(loop, [&] { household.reset(); });
   int status = -1;
   ASSERT_EQ(::waitpid(pid, &status, 0), pid);
   EXPECT_EQ(status, 0);
   household->expect_to_go_on();
+}
+
+// One fork for each connection: the child serves it, and the parent closes its copy.
+TEST(ForkedStream, BelongsToTheChildUntilItEndsOrClosesIt) {
+  for (const bool closes : {false, true}) {
+    auto loop = must(Loop::create());
+    auto pair = must(make_pair(*loop, Kind::tcp));
+    Recorder log;
+    pair.second.start(log);
+    const std::string answer = pattern(3'000'000);
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      ::alarm(60);
+      if (loop->after_fork() || !pair.first.write(answer)) ::_exit(1);
+      closes ? pair.first.close() : pair.first.end();
+      pair.first = Stream();
+      pair.second = Stream();
+      loop->run();
+      ::_exit(0);
+    }
+    run_until(*loop, [&] { return log.log == "end closed "; });
+    EXPECT_TRUE(log.received == answer);
+    int status = -1;
+    ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+    EXPECT_EQ(status, 0);
+  }
+}
+
+// It was destroyed before the fork, and has unsent bytes.
+TEST(ForkedStream, LingeringStreamIsCompletedByTheParent) {
+  auto loop = must(Loop::create());
+  auto pair = must(make_pair(*loop, Kind::tcp));
+  Recorder log;
+  pair.second.start(log);
+  pair.second.pause();
+  const std::string sent = pattern(8'000'000);
+  EXPECT_TRUE(pair.first.write(sent));
+  pair.first = Stream();
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::alarm(60);
+    if (loop->after_fork()) ::_exit(1);
+    pair.second = Stream();
+    ::_exit(loop->run() || loop->has_work() ? 2 : 0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(status, 0);
+  pair.second.resume();
+  run_until(*loop, [&] { return log.closed_calls == 1; });
+  EXPECT_TRUE(log.received == sent);
+  EXPECT_EQ(log.error, std::error_code());
 }
 
 }  // namespace

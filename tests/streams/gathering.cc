@@ -1,4 +1,5 @@
-// What is written to a Stream in others' callbacks: gathered, and sent before the loop waits.
+// Writes to a Stream in callbacks of other objects: they are corked, and sent before the loop
+// waits.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -17,7 +18,7 @@
 namespace spate::testing {
 namespace {
 
-// A Stream on a socket whose other end sees each call to the kernel as a packet.
+// A Stream on a socket whose other end sees each system call as a packet.
 class Gathering : public ::testing::Test {
  protected:
   explicit Gathering(const LoopOptions& options = {}) : loop_(Loop::create(options).value()) {
@@ -29,13 +30,13 @@ class Gathering : public ::testing::Test {
   }
   ~Gathering() override { ::close(peer_); }
 
-  // In somebody else's callback.
+  // Calls `call` in another object's callback.
   void in_a_callback(const std::function<void()>& call) {
     Timer timer(*loop_, [&call] { call(); });
     timer.start(Nanos{0});
     run_turns(*loop_, 1);
   }
-  // In this turn, after what is running now.
+  // Calls `call` in this turn, after the current callback.
   void soon(std::function<void()> call) {
     soon_ = std::move(call);
     node_.context = &soon_;
@@ -65,7 +66,7 @@ class Gathering : public ::testing::Test {
   Node node_{};
 };
 
-TEST_F(Gathering, SendsWhatOthersWriteInOnePiece) {
+TEST_F(Gathering, SendsWritesOfOtherCallbacksTogether) {
   in_a_callback([this] {
     EXPECT_TRUE(stream_.write("one, "));
     EXPECT_TRUE(stream_.write("two, "));
@@ -83,7 +84,7 @@ TEST_F(Gathering, SendsAtOnceOutsideOfRun) {
   EXPECT_EQ(packets(), (Packets{"one", "two"}));
 }
 
-TEST_F(Gathering, WritesPiecesAsOne) {
+TEST_F(Gathering, WritesSegmentsTogether) {
   const std::string large = pattern(5000);
   const Bytes pieces[] = {bytes_of("a"), Bytes(), bytes_of(large), bytes_of("b")};
   EXPECT_TRUE(stream_.write(pieces));
@@ -105,7 +106,7 @@ TEST_F(Gathering, WritesPiecesAsOne) {
   EXPECT_EQ(packets(), Packets{});
 }
 
-TEST_F(Gathering, SendsAtOnceWhatIsLarge) {
+TEST_F(Gathering, SendsLargeWritesAtOnce) {
   const std::string large = pattern(5000);
   in_a_callback([&] {
     EXPECT_TRUE(stream_.write(large));
@@ -113,7 +114,7 @@ TEST_F(Gathering, SendsAtOnceWhatIsLarge) {
   });
 }
 
-TEST_F(Gathering, HoldsNoMoreThanSoMuch) {
+TEST_F(Gathering, IsLimitedInSize) {
   const std::string part = pattern(4005);
   in_a_callback([&] {
     for (std::size_t i = 0; i < 5; ++i) EXPECT_TRUE(stream_.write(part.substr(0, 4000 + i)));
@@ -122,7 +123,7 @@ TEST_F(Gathering, HoldsNoMoreThanSoMuch) {
   });
 }
 
-TEST_F(Gathering, IsNotFullOfWhatHasNotBeenTried) {
+TEST_F(Gathering, IsNotFullBeforeTheFirstSend) {
   EXPECT_TRUE(stream_.set_limits({.low = 0, .high = 10, .max = 20, .when_full = WhenFull::drop}));
   in_a_callback([&] {
     for (int i = 0; i < 10; ++i) EXPECT_TRUE(stream_.write("eight by"));
@@ -132,7 +133,7 @@ TEST_F(Gathering, IsNotFullOfWhatHasNotBeenTried) {
   EXPECT_EQ(log_.log, "");
 }
 
-TEST_F(Gathering, HasRoomOnceItIsSent) {
+TEST_F(Gathering, HasRoomAfterSending) {
   EXPECT_TRUE(stream_.set_limits({.low = 0, .high = 20, .max = 20, .when_full = WhenFull::drop}));
   in_a_callback([&] {
     EXPECT_TRUE(stream_.write(pattern(15)));
@@ -150,7 +151,7 @@ TEST_F(Gathering, SendsBeforeANestedRun) {
   });
 }
 
-TEST_F(Gathering, SendsWhatItWritesItselfWhenItsCallbackReturns) {
+TEST_F(Gathering, SendsOwnWritesWhenTheCallbackReturns) {
   Buffer buffer;
   ASSERT_TRUE(buffer.append("one, "));
   log_.use = [&](Bytes bytes) {
@@ -165,7 +166,7 @@ TEST_F(Gathering, SendsWhatItWritesItselfWhenItsCallbackReturns) {
   EXPECT_EQ(log_.received, "go");
 }
 
-TEST_F(Gathering, SendsAFileWithItsHead) {
+TEST_F(Gathering, SendsFileWithCorkedHeader) {
   const std::string content = pattern(20'000);
   log_.use = [&](Bytes bytes) {
     EXPECT_TRUE(stream_.write("small: "));
@@ -184,7 +185,7 @@ TEST_F(Gathering, SendsAFileWithItsHead) {
   EXPECT_EQ(packets(), Packets{"once more: file"});
 }
 
-TEST_F(Gathering, SendsTheHeadOfAFileThatIsShorterThanPromised) {
+TEST_F(Gathering, SendsCorkedHeaderOfATruncatedFile) {
   in_a_callback([this] {
     EXPECT_TRUE(stream_.write("head"));
     EXPECT_FALSE(stream_.send_file(file_with(""), 0, 4));
@@ -194,7 +195,7 @@ TEST_F(Gathering, SendsTheHeadOfAFileThatIsShorterThanPromised) {
   EXPECT_EQ(log_.error, std::error_code(ENODATA, std::system_category()));
 }
 
-TEST_F(Gathering, EndsBehindWhatIsHeld) {
+TEST_F(Gathering, EndsAfterCorkedData) {
   in_a_callback([this] {
     EXPECT_TRUE(stream_.write("last"));
     stream_.end();
@@ -204,7 +205,7 @@ TEST_F(Gathering, EndsBehindWhatIsHeld) {
   EXPECT_EQ(::recv(peer_, &byte, 1, 0), 0);
 }
 
-TEST_F(Gathering, SendsWhatIsHeldThoughTheStreamIsDestroyed) {
+TEST_F(Gathering, SendsCorkedDataThoughTheStreamIsDestroyed) {
   in_a_callback([this] {
     EXPECT_TRUE(stream_.write("last"));
     stream_ = Stream();
@@ -212,7 +213,7 @@ TEST_F(Gathering, SendsWhatIsHeldThoughTheStreamIsDestroyed) {
   EXPECT_EQ(packets(), Packets{"last"});
 }
 
-TEST_F(Gathering, LosesWhatIsHeldWhenItIsAborted) {
+TEST_F(Gathering, DiscardsCorkedDataOnAbort) {
   in_a_callback([this] {
     EXPECT_TRUE(stream_.write("lost"));
     stream_.abort();
@@ -221,7 +222,7 @@ TEST_F(Gathering, LosesWhatIsHeldWhenItIsAborted) {
   EXPECT_EQ(packets(), Packets{});
 }
 
-TEST_F(Gathering, SendsWhatIsHeldBeforeItIsReleased) {
+TEST_F(Gathering, SendsCorkedDataBeforeRelease) {
   in_a_callback([this] {
     EXPECT_TRUE(stream_.write("before"));
     const Result<int> fd = stream_.release();
@@ -231,7 +232,7 @@ TEST_F(Gathering, SendsWhatIsHeldBeforeItIsReleased) {
   EXPECT_EQ(packets(), Packets{"before"});
 }
 
-TEST_F(Gathering, TellsOfAPeerThatHasGone) {
+TEST_F(Gathering, ReportsDisconnectedPeer) {
   ::close(std::exchange(peer_, -1));
   stream_.pause();
   in_a_callback([this] { EXPECT_TRUE(stream_.write("to nobody")); });

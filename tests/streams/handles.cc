@@ -1,4 +1,4 @@
-// What an owner may do to a Stream at any moment, and what becomes of the bytes.
+// The operations of an owner on a Stream at any moment, and their effects on the bytes.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -19,10 +19,19 @@ namespace {
 
 using Handles = StreamTest;
 INSTANTIATE_TEST_SUITE_P(Kinds, Handles, all_kinds(), name_of);
+// Only a memory_pair() has room for a known number of bytes.
+using MemoryPairHandles = StreamTest;
+INSTANTIATE_TEST_SUITE_P(Kinds, MemoryPairHandles, ::testing::Values(Kind::memory), name_of);
+using InMemoryHandles = StreamTest;
+INSTANTIATE_TEST_SUITE_P(Kinds, InMemoryHandles, kinds_where(is_in_memory), name_of);
+using BareSocketHandles = StreamTest;
+INSTANTIATE_TEST_SUITE_P(Kinds, BareSocketHandles, kinds_where(has_bare_socket), name_of);
+using ResettingHandles = StreamTest;
+INSTANTIATE_TEST_SUITE_P(Kinds, ResettingHandles, kinds_where(knows_resets), name_of);
 
-// ---- what was written dies with the connection
+// ---- written bytes are lost with the connection
 
-TEST_P(Handles, WhatWasWrittenBeforeAnAbortReachesNobody) {
+TEST_P(Handles, DataWrittenBeforeAnAbortIsNotSent) {
   Result<std::pair<Stream, Stream>> other = make_pair(loop_, GetParam());
   Recorder other_log;
   Recorder answers;
@@ -46,7 +55,7 @@ TEST_P(Handles, WhatWasWrittenBeforeAnAbortReachesNobody) {
   EXPECT_EQ(left_log_.received, "");
 }
 
-TEST_P(Handles, AnEchoInPlaceBeforeAnAbortReachesNobody) {
+TEST_P(Handles, InPlaceEchoBeforeAnAbortIsNotSent) {
   Result<std::pair<Stream, Stream>> other = make_pair(loop_, GetParam());
   Recorder other_log;
   Recorder answers;
@@ -70,7 +79,7 @@ TEST_P(Handles, AnEchoInPlaceBeforeAnAbortReachesNobody) {
 
 // ---- move assignment
 
-TEST_P(Handles, AnotherOneAssignedClosesTheOneThatWasThere) {
+TEST_P(Handles, MoveAssignmentClosesTheOldStream) {
   Result<std::pair<Stream, Stream>> other = make_pair(loop_, GetParam());
   EXPECT_TRUE(left_.write("bye"));
   left_ = std::move(other->first);
@@ -82,7 +91,7 @@ TEST_P(Handles, AnotherOneAssignedClosesTheOneThatWasThere) {
   EXPECT_TRUE(left_.is_open());
 }
 
-TEST_P(Handles, ASelfAssignmentChangesNothing) {
+TEST_P(Handles, SelfAssignmentChangesNothing) {
   Stream& same = left_;
   left_ = std::move(same);
   EXPECT_TRUE(left_.write("still here"));
@@ -91,13 +100,12 @@ TEST_P(Handles, ASelfAssignmentChangesNothing) {
 
 // ---- releasing
 
-TEST_P(Handles, WhatWasWrittenInTheCallbackIsSentBeforeTheDescriptorIsReleased) {
-  if (!has_bare_socket()) GTEST_SKIP() << "has no descriptor";
+TEST_P(BareSocketHandles, SendDataWrittenInTheCallbackBeforeRelease) {
   int fd = -1;
   right_log_.use = [&](Bytes bytes) {
     EXPECT_TRUE(right_.write("last words"));
     fd = right_.release().value_or(-1);
-    return bytes.size() - 1;  // What was shown is the new owner's, used or not.
+    return bytes.size() - 1;  // Bytes that were offered belong to the new owner, used or not.
   };
   EXPECT_TRUE(left_.write("go"));
   run_until(loop_, [&] { return fd >= 0; });
@@ -111,8 +119,7 @@ TEST_P(Handles, WhatWasWrittenInTheCallbackIsSentBeforeTheDescriptorIsReleased) 
   run_until(loop_, [&] { return log.received == "more"; });
 }
 
-TEST_P(Handles, AreNotReleasedWhenSendingHasFailed) {
-  if (!has_bare_socket()) GTEST_SKIP() << "has no descriptor";
+TEST_P(BareSocketHandles, AreNotReleasedAfterSendFailure) {
   ASSERT_TRUE(left_.set_limits({.low = 0, .high = 10, .max = 1'000}));
   EXPECT_FALSE(left_.write(pattern(1'000'000)));
   EXPECT_FALSE(left_.is_writable());
@@ -123,9 +130,9 @@ TEST_P(Handles, AreNotReleasedWhenSendingHasFailed) {
   EXPECT_EQ(right_log_.received, "") << "what is refused is not sent in part";
 }
 
-// ---- two endings in one callback
+// ---- two ends in one callback
 
-TEST_P(Handles, ThatAreClosedAndDestroyedInOneCallbackEndAtOnce) {
+TEST_P(Handles, StreamClosedAndDestroyedInOneCallbackEndsAtOnce) {
   right_log_.use = [&](Bytes bytes) {
     EXPECT_TRUE(right_.write(bytes));
     right_.close();
@@ -139,8 +146,7 @@ TEST_P(Handles, ThatAreClosedAndDestroyedInOneCallbackEndAtOnce) {
   EXPECT_FALSE(left_log_.error);
 }
 
-TEST_P(Handles, ThatAreBrokenAndDestroyedNeverLookWhole) {
-  if (!knows_resets()) GTEST_SKIP() << "knows a reset only when input was left unread";
+TEST_P(ResettingHandles, FailedAndDestroyedStreamResetsThePeer) {
   right_log_.use = [&](Bytes bytes) {
     EXPECT_TRUE(right_.set_limits({.low = 0, .high = 10, .max = 100}));
     EXPECT_TRUE(right_.write("the first half of "));
@@ -153,8 +159,7 @@ TEST_P(Handles, ThatAreBrokenAndDestroyedNeverLookWhole) {
   EXPECT_TRUE(is_reset(left_log_.error)) << left_log_.error;
 }
 
-TEST_P(Handles, ThatAreBrokenAndEndedNeverLookWhole) {
-  if (!knows_resets()) GTEST_SKIP() << "knows a reset only when input was left unread";
+TEST_P(ResettingHandles, FailedAndEndedStreamResetsThePeer) {
   ASSERT_TRUE(right_.set_limits({.low = 0, .high = 0, .max = 0}));
   EXPECT_FALSE(right_.write("x"));
   right_.end();
@@ -163,7 +168,7 @@ TEST_P(Handles, ThatAreBrokenAndEndedNeverLookWhole) {
   EXPECT_TRUE(is_reset(left_log_.error)) << left_log_.error;
 }
 
-TEST_P(Handles, NobodyIsCalledAfterAnAbortThoughHeIsStartedThen) {
+TEST_P(Handles, AbortPreventsCallbacksThoughAHandlerStarts) {
   Recorder late;
   left_.abort();
   left_.start(late);
@@ -172,7 +177,7 @@ TEST_P(Handles, NobodyIsCalledAfterAnAbortThoughHeIsStartedThen) {
   EXPECT_EQ(left_log_.log + late.log, "");
 }
 
-TEST_P(Handles, WhoIsStartedTooLateIsToldOnce) {
+TEST_P(Handles, StreamStartedTooLateReportsTheEndOnce) {
   Result<std::pair<Stream, Stream>> pair = make_pair(loop_, GetParam());
   EXPECT_TRUE(pair->first.set_deadline(Nanos{1}));
   run_until(loop_, [&] { return !pair->first.is_open(); });
@@ -186,8 +191,8 @@ TEST_P(Handles, WhoIsStartedTooLateIsToldOnce) {
   EXPECT_EQ(late.log, "closed ");
 }
 
-// What was queued for it is not told to whom comes into its place.
-TEST_P(Handles, ThatAreStartedTooLateLeaveNothingToThoseThatComeAfter) {
+// A callback queued for it must not reach a new Stream at the same address.
+TEST_P(Handles, StreamStartedTooLateLeavesNoEventForItsSuccessor) {
   Result<std::pair<Stream, Stream>> pair = make_pair(loop_, GetParam());
   EXPECT_TRUE(pair->first.set_deadline(Nanos{1}));
   run_until(loop_, [&] { return !pair->first.is_open(); });
@@ -199,9 +204,9 @@ TEST_P(Handles, ThatAreStartedTooLateLeaveNothingToThoseThatComeAfter) {
   EXPECT_EQ(late.log, "");
 }
 
-// It is told later, and later still when there is no memory to note that it is to be told.
-TEST_P(Handles, ThatAreStartedTooLateMayBeDestroyedBeforeTheyAreTold) {
-  left_.set_idle_timeout(Nanos{3'600'000'000'000});  // So that there is room among the deadlines.
+// The end is reported later, and later still while there is no memory to queue it.
+TEST_P(Handles, StreamStartedTooLateMayBeDestroyedBeforeTheReport) {
+  left_.set_idle_timeout(Nanos{3'600'000'000'000});  // Makes room in the heap of deadlines.
   for (std::uint64_t n = 1; n < 8; ++n) {
     Result<std::pair<Stream, Stream>> pair = make_pair(loop_, GetParam());
     Recorder late;
@@ -210,7 +215,7 @@ TEST_P(Handles, ThatAreStartedTooLateMayBeDestroyedBeforeTheyAreTold) {
       FaultPlan plan;
       plan.fail_share(SystemCall::allocate, 1, ENOMEM, n);
       const FaultScope scope(plan);
-      std::vector<std::unique_ptr<Timer>> fill;  // Until the queue of what is pending has to grow.
+      std::vector<std::unique_ptr<Timer>> fill;  // Fills the pending queue until it has to grow.
       for (int i = 0; i < 600; ++i) {
         fill.push_back(std::make_unique<Timer>(loop_, [] {}));
         if (!fill.back()->feed()) break;
@@ -223,7 +228,7 @@ TEST_P(Handles, ThatAreStartedTooLateMayBeDestroyedBeforeTheyAreTold) {
   }
 }
 
-TEST_P(Handles, HearNothingButTheEndAfterClose) {
+TEST_P(Handles, OnlyTheEndIsReportedAfterClose) {
   left_.pause();
   ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10}));
   EXPECT_TRUE(right_.write(pattern(8'000'000)));
@@ -234,7 +239,7 @@ TEST_P(Handles, HearNothingButTheEndAfterClose) {
   EXPECT_EQ(right_log_.log, "closed ");
 }
 
-TEST_P(Handles, AreShownNothingAfterCloseThoughItWasLeftForThem) {
+TEST_P(Handles, LeftoverIsNotDeliveredAfterClose) {
   Recorder next;
   right_log_.use = [](Bytes) { return std::size_t{0}; };
   EXPECT_TRUE(left_.write("left"));
@@ -248,7 +253,7 @@ TEST_P(Handles, AreShownNothingAfterCloseThoughItWasLeftForThem) {
 
 // ---- limits
 
-TEST_P(Handles, WhatIsGatheredCountsAgainstTheLimit) {
+TEST_P(Handles, CorkedBytesCountAgainstTheLimit) {
   std::vector<bool> taken;
   right_log_.use = [&](Bytes bytes) {
     EXPECT_TRUE(right_.set_limits({.low = 0, .high = 10, .max = 100, .when_full = WhenFull::drop}));
@@ -260,10 +265,9 @@ TEST_P(Handles, WhatIsGatheredCountsAgainstTheLimit) {
   EXPECT_EQ(taken, (std::vector{true, true, false}));
 }
 
-TEST_P(Handles, AreFullWithMoreThanHigh) {
-  if (GetParam() != Kind::memory) GTEST_SKIP() << "nobody knows how much is taken";
+TEST_P(MemoryPairHandles, AreFullAboveHigh) {
   right_.pause();
-  EXPECT_TRUE(left_.write(pattern(64 * 1024)));  // All that there is room for.
+  EXPECT_TRUE(left_.write(pattern(64 * 1024)));  // As much as there is room for.
   ASSERT_TRUE(left_.set_limits({.low = 99, .high = 100}));
   EXPECT_TRUE(left_.write(pattern(100)));
   EXPECT_EQ(left_.queued(), 100u);
@@ -272,7 +276,7 @@ TEST_P(Handles, AreFullWithMoreThanHigh) {
   EXPECT_TRUE(left_.is_full());
 }
 
-TEST_P(Handles, LimitsThatAreLoweredDropNothingThatWasTaken) {
+TEST_P(Handles, LoweredLimitsDropNoAcceptedData) {
   right_log_.use = [&](Bytes bytes) {
     EXPECT_TRUE(right_.set_rate_limits({.read = {}, .write = {.bytes_per_second = 1'000'000}}));
     EXPECT_TRUE(right_.write(std::string(1'000, 'x')));
@@ -284,9 +288,9 @@ TEST_P(Handles, LimitsThatAreLoweredDropNothingThatWasTaken) {
   EXPECT_EQ(right_log_.closed_calls, 0);
 }
 
-// ---- bytes that are somebody else's
+// ---- bytes that other objects own
 
-// Frees what the Stream lies in, which may be done anywhere.
+// Frees the object that contains the Stream, which may be done at any time.
 struct Holder {
   Stream stream;
   bool* is_gone;
@@ -294,7 +298,7 @@ struct Holder {
   static void release(void* holder) { delete static_cast<Holder*>(holder); }
 };
 
-TEST_P(Handles, MayBeDestroyedWhenTheirBytesAreReleased) {
+TEST_P(Handles, MayBeDestroyedInABufferRelease) {
   bool is_gone = false;
   auto* holder = new Holder{std::move(left_), &is_gone};
   Recorder log;
@@ -310,7 +314,7 @@ TEST_P(Handles, MayBeDestroyedWhenTheirBytesAreReleased) {
   EXPECT_EQ(log.log, "");
 }
 
-TEST_P(Handles, TheirBytesAreReleasedWhenTheyEndFirst) {
+TEST_P(Handles, BuffersAreReleasedWhenTheStreamEndsFirst) {
   bool is_gone = false;
   auto* holder = new Holder{Stream(), &is_gone};
   right_.pause();
@@ -324,7 +328,7 @@ TEST_P(Handles, TheirBytesAreReleasedWhenTheyEndFirst) {
   run_until(loop_, [&] { return is_gone; });
 }
 
-TEST_P(Handles, TheirBytesAreReleasedWhenTheLoopEndsFirst) {
+TEST_P(Handles, BuffersAreReleasedWhenTheLoopEndsFirst) {
   bool is_gone = false;
   auto* holder = new Holder{Stream(), &is_gone};
   const std::string text = pattern(1'000);
@@ -337,7 +341,7 @@ TEST_P(Handles, TheirBytesAreReleasedWhenTheLoopEndsFirst) {
 }
 
 // The last one of its loop.
-TEST_P(Handles, MayBeDestroyedWhenTheirBytesAreReleasedAndTheLoopEnds) {
+TEST_P(Handles, MayBeDestroyedInABufferReleaseWhenTheLoopEnds) {
   bool is_gone = false;
   auto* holder = new Holder{std::move(left_), &is_gone};
   Recorder log;
@@ -354,8 +358,7 @@ TEST_P(Handles, MayBeDestroyedWhenTheirBytesAreReleasedAndTheLoopEnds) {
 
 // ---- options
 
-TEST_P(Handles, OptionsTellWhatHasNoSocketFromWhatIsClosed) {
-  if (!is_in_memory()) GTEST_SKIP() << "has a socket";
+TEST_P(InMemoryHandles, OptionErrorsDistinguishNoSocketFromClosed) {
   EXPECT_EQ(left_.set_no_delay(true), system_error(ENOTSOCK));
   EXPECT_EQ(left_.set_keep_alive(Nanos{1}, Nanos{1}, 1), system_error(ENOTSOCK));
   EXPECT_EQ(left_.set_kernel_buffers(1, 1), system_error(ENOTSOCK));
@@ -366,7 +369,7 @@ TEST_P(Handles, OptionsTellWhatHasNoSocketFromWhatIsClosed) {
 
 // ---- unread input
 
-TEST_P(Handles, ThatAreDestroyedWithInputUnreadResetThePeer) {
+TEST_P(Handles, DestroyedStreamWithUnreadInputResetsThePeer) {
   for (const bool is_aborted : {true, false}) {
     Result<std::pair<Stream, Stream>> pair = make_pair(loop_, GetParam());
     Recorder log;

@@ -8,7 +8,7 @@ namespace spate::testing {
 
 namespace {
 
-// Through a listening socket of the test's own.
+// Connects through a listening socket of the test's own.
 Result<std::pair<Stream, Stream>> tcp_pair(Loop& loop) {
   const Address any = own_address(0);
   sys::Descriptor listener(sys::open_socket(AF_INET, SOCK_STREAM));

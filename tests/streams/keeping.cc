@@ -1,4 +1,4 @@
-// What keeps run() from returning: Streams that read, or have something to send.
+// Streams that keep run() from returning: those that read, or have unsent bytes.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // Two ends that have not been started.
-class Keeping : public KindTest {
+class Keeping : protected OwnClock, public KindTest {
  protected:
   Keeping() {
     auto [left, right] = make_pair(loop_, GetParam()).value();
@@ -25,7 +25,7 @@ class Keeping : public KindTest {
     return loop_.has_work();
   }
 
-  std::unique_ptr<Loop> owned_ = Loop::create().value();
+  std::unique_ptr<Loop> owned_ = Loop::create({.clock = &clock_}).value();
   Loop& loop_ = *owned_;
   Recorder log_;
   Stream left_;
@@ -34,7 +34,7 @@ class Keeping : public KindTest {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Keeping, ::testing::Values(Kind::local, Kind::tcp), name_of);
 
-TEST_P(Keeping, OneThatReadsKeepsTheLoop) {
+TEST_P(Keeping, ReadingStreamKeepsTheLoop) {
   EXPECT_FALSE(keeps_loop());
   left_.start(log_);
   EXPECT_TRUE(keeps_loop());
@@ -44,7 +44,7 @@ TEST_P(Keeping, OneThatReadsKeepsTheLoop) {
   EXPECT_TRUE(keeps_loop());
 }
 
-TEST_P(Keeping, OneThatWasPausedBeforeItStartedDoesNotKeepTheLoop) {
+TEST_P(Keeping, StreamPausedBeforeStartDoesNotKeepTheLoop) {
   left_.pause();
   left_.start(log_);
   EXPECT_FALSE(keeps_loop());
@@ -52,7 +52,7 @@ TEST_P(Keeping, OneThatWasPausedBeforeItStartedDoesNotKeepTheLoop) {
   EXPECT_TRUE(keeps_loop());
 }
 
-TEST_P(Keeping, OneThatSendsKeepsTheLoopThoughItIsPaused) {
+TEST_P(Keeping, PausedStreamWithQueuedDataKeepsTheLoop) {
   left_.start(log_);
   left_.pause();
   EXPECT_TRUE(left_.write(pattern(8'000'000)));
@@ -62,20 +62,19 @@ TEST_P(Keeping, OneThatSendsKeepsTheLoopThoughItIsPaused) {
   EXPECT_FALSE(keeps_loop());
 }
 
-TEST_P(Keeping, NoDeadlineKeepsTheLoopForOneThatIsPaused) {
+TEST_P(Keeping, DeadlinesDoNotKeepTheLoopForAPausedStream) {
   left_.start(log_);
   left_.pause();
   left_.set_idle_timeout(10ms);
   EXPECT_TRUE(left_.set_deadline(10ms));
   EXPECT_FALSE(loop_.run() || loop_.has_work());
   EXPECT_EQ(log_.log, "");
-  Timer later(loop_, [] {});
-  later.start(20ms);
-  loop_.run();
+  clock_.advance(20ms);
+  run_turns(loop_, 20);
   EXPECT_EQ(log_.log, "closed ");
 }
 
-TEST_P(Keeping, OneThatWasClosedKeepsTheLoopForItsPeer) {
+TEST_P(Keeping, ClosedStreamKeepsTheLoopUntilThePeerEnds) {
   EXPECT_TRUE(left_.write("last"));
   left_ = Stream();
   EXPECT_TRUE(keeps_loop());
@@ -84,7 +83,7 @@ TEST_P(Keeping, OneThatWasClosedKeepsTheLoopForItsPeer) {
   }
 }
 
-TEST_P(Keeping, OneThatRestsKeepsTheLoop) {
+TEST_P(Keeping, RateLimitedReaderKeepsTheLoop) {
   left_.start(log_);
   EXPECT_TRUE(left_.set_rate_limits({.read = {.bytes_per_second = 1, .burst = 1}, .write = {}}));
   EXPECT_TRUE(right_.write("more than one"));
@@ -95,7 +94,7 @@ TEST_P(Keeping, OneThatRestsKeepsTheLoop) {
   EXPECT_FALSE(keeps_loop());
 }
 
-TEST_P(Keeping, OneThatRestsFromSendingKeepsTheLoop) {
+TEST_P(Keeping, RateLimitedSenderKeepsTheLoop) {
   left_.start(log_);
   left_.pause();
   EXPECT_TRUE(left_.set_rate_limits({.read = {}, .write = {.bytes_per_second = 1, .burst = 1}}));

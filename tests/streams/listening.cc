@@ -1,4 +1,4 @@
-// Listener and connect(): how connections come about.
+// Listener and connect(): connections that are established.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/tcp.h>
@@ -23,7 +23,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST_F(Listening, GivesNewcomersNoDelayUnlessToldNotTo) {
+TEST_F(Listening, SetsNoDelayUnlessDisabled) {
   for (const bool wanted : {true, false}) {
     Listener listener = listen({.no_delay = wanted});
     Connecting connecting = connect(loop_, listener.address(), keep());
@@ -33,7 +33,7 @@ TEST_F(Listening, GivesNewcomersNoDelayUnlessToldNotTo) {
   }
 }
 
-TEST_F(Listening, GivesNewcomersOfAnAdoptedSocketNoDelay) {
+TEST_F(Listening, SetsNoDelayForAdoptedSocket) {
   const Address any = Address::loopback_ipv4(0);
   sys::Descriptor socket(sys::open_socket(AF_INET, SOCK_STREAM));
   ASSERT_EQ(sys::bind(socket.get(), any.data(), any.size()), 0);
@@ -46,8 +46,9 @@ TEST_F(Listening, GivesNewcomersOfAnAdoptedSocketNoDelay) {
   EXPECT_TRUE(sys::has_no_delay(accepted_.front().stream.fd()));
 }
 
-// What the kernel takes for a peer that does not read: the peer's room, and so much more.
-TEST_F(Listening, BoundsWhatTheKernelTakesOfNewcomers) {
+// Limits the bytes that the kernel takes for a peer that does not read: the peer's buffer, and
+// max_unsent more.
+TEST_F(Listening, LimitsUnsentBytesInTheKernel) {
   Listener listener = listen({.max_unsent = 50'000});
   Connecting connecting = connect(loop_, listener.address(), keep());
   run_until(loop_, [&] { return accepted_.size() == 1; });
@@ -58,7 +59,7 @@ TEST_F(Listening, BoundsWhatTheKernelTakesOfNewcomers) {
   EXPECT_EQ(unsent, 50'000);
 }
 
-TEST_F(Listening, ConnectsAStreamToAStream) {
+TEST_F(Listening, ConnectsStreamToStream) {
   Listener listener = listen();
   Connecting connecting = connect(loop_, listener.address(), keep());
   EXPECT_EQ(results_, 0);
@@ -75,7 +76,7 @@ TEST_F(Listening, ConnectsAStreamToAStream) {
   EXPECT_EQ(listener.connections(), 0u);
 }
 
-TEST_F(Listening, SaysThatNobodyListens) {
+TEST_F(Listening, ReportsConnectionRefused) {
   Address address;
   {
     address = listen().address();
@@ -86,7 +87,7 @@ TEST_F(Listening, SaysThatNobodyListens) {
   EXPECT_EQ(error_, std::errc::connection_refused);
 }
 
-TEST_F(Listening, TriesTheNextAddressWhenOneRefuses) {
+TEST_F(Listening, TriesNextAddressAfterRefusal) {
   Listener listener = listen();
   Address nobody;
   {
@@ -97,7 +98,7 @@ TEST_F(Listening, TriesTheNextAddressWhenOneRefuses) {
   EXPECT_EQ(connected_.size(), 1u);
 }
 
-TEST_F(Listening, AnAttemptIsPendingUntilItsCallback) {
+TEST_F(Listening, AttemptIsPendingUntilItsCallback) {
   Listener listener = listen();
   EXPECT_FALSE(Connecting().is_pending());
   bool was_pending = true;
@@ -115,7 +116,7 @@ TEST_F(Listening, AnAttemptIsPendingUntilItsCallback) {
   EXPECT_FALSE(connecting.is_pending());
 }
 
-TEST_F(Listening, CallsNobodyWhenTheAttemptIsCancelled) {
+TEST_F(Listening, CancelledAttemptCallsNothing) {
   Listener listener = listen();
   {
     Connecting connecting = connect(loop_, listener.address(), keep());
@@ -124,7 +125,7 @@ TEST_F(Listening, CallsNobodyWhenTheAttemptIsCancelled) {
   EXPECT_EQ(results_, 0);
 }
 
-TEST_F(Listening, RestsAtItsLimitAndGoesOnWhenOneLeaves) {
+TEST_F(Listening, PausesAtItsLimitAndResumesBelowIt) {
   Listener listener = listen({.max_connections = 2});
   std::list<Connecting> attempts;
   for (int i = 0; i < 4; ++i) attempts.push_back(connect(loop_, listener.address(), keep()));
@@ -135,7 +136,7 @@ TEST_F(Listening, RestsAtItsLimitAndGoesOnWhenOneLeaves) {
   run_until(loop_, [&] { return accepted_.size() == 3; });
 }
 
-TEST_F(Listening, RestsWithoutDescriptorsAndRecovers) {
+TEST_F(Listening, BacksOffWithoutDescriptorsAndRecovers) {
   Listener listener = listen();
   FaultPlan plan;
   plan.fail_share(SystemCall::accept, 1, EMFILE, 1);
@@ -151,7 +152,7 @@ TEST_F(Listening, RestsWithoutDescriptorsAndRecovers) {
   run_until(loop_, [&] { return accepted_.size() == 1; });
 }
 
-TEST_F(Listening, ListensAtAPathAndReplacesAStaleOne) {
+TEST_F(Listening, ListensAtPathAndReplacesStaleSocket) {
   const std::string path = "spate_listening_test.sock";
   const Address address = *Address::path(path);
   {
@@ -183,7 +184,7 @@ TEST_F(Listening, MayBeDestroyedInsideItsCallback) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST_F(Listening, LeavesNewcomersInTheBacklogWhilePaused) {
+TEST_F(Listening, LeavesConnectionsInTheBacklogWhilePaused) {
   Listener listener = listen();
   listener.pause();
   Connecting connecting = connect(loop_, listener.address(), keep());
@@ -195,7 +196,7 @@ TEST_F(Listening, LeavesNewcomersInTheBacklogWhilePaused) {
   EXPECT_EQ(listener.accepted(), 1u);
 }
 
-TEST_F(Listening, AcceptsNobodyAfterItWasPausedInsideItsCallback) {
+TEST_F(Listening, AcceptsNothingAfterPauseInsideItsCallback) {
   std::optional<Listener> listener;
   std::list<Stream> guests;
   listener =
@@ -214,7 +215,7 @@ TEST_F(Listening, AcceptsNobodyAfterItWasPausedInsideItsCallback) {
   EXPECT_EQ(guests.size(), 2u);
 }
 
-TEST_F(Listening, AcceptsNoMoreInATurnThanItIsTold) {
+TEST_F(Listening, AcceptsAtMostTheConfiguredNumberPerTurn) {
   Listener listener = listen({.accepts_per_turn = 3});
   listener.pause();
   std::list<Connecting> attempts;
@@ -227,7 +228,7 @@ TEST_F(Listening, AcceptsNoMoreInATurnThanItIsTold) {
   }
 }
 
-// Runs in a child, which is handed a listening socket as a service manager does it.
+// Runs in a child, which inherits a listening socket, as from a service manager.
 int serve_inherited(int listening) {
   if (::dup2(listening, 3) != 3) return 1;
   ::setenv("LISTEN_PID", std::to_string(::getpid()).c_str(), 1);
@@ -248,7 +249,7 @@ int serve_inherited(int listening) {
   return served ? 0 : 5;
 }
 
-TEST_F(Listening, TakesOverASocketThatAServiceManagerHasOpened) {
+TEST_F(Listening, AdoptsSocketFromAServiceManager) {
   const Address any = Address::loopback_ipv4(0);
   sys::Descriptor socket(sys::open_socket(AF_INET, SOCK_STREAM));
   ASSERT_EQ(sys::bind(socket.get(), any.data(), any.size()), 0);
@@ -269,7 +270,29 @@ TEST_F(Listening, TakesOverASocketThatAServiceManagerHasOpened) {
   EXPECT_EQ(status, 0);
 }
 
-TEST_F(Listening, InheritsNothingThatIsMeantForAnother) {
+// More than the number of descriptors, and than an int holds.
+int inherit_too_many(int listening) {
+  if (::dup2(listening, 3) != 3) return 1;
+  ::setenv("LISTEN_PID", std::to_string(::getpid()).c_str(), 1);
+  ::setenv("LISTEN_FDS", "2147483647", 1);
+  const std::vector<int> fds = Listener::inherited();
+  return !fds.empty() && fds.front() == 3 ? 0 : 2;
+}
+
+TEST_F(Listening, InheritsOnlyOpenSocketsForAnyCount) {
+  const Address any = Address::loopback_ipv4(0);
+  const sys::Descriptor socket(sys::open_socket(AF_INET, SOCK_STREAM));
+  ASSERT_EQ(sys::bind(socket.get(), any.data(), any.size()), 0);
+  ASSERT_EQ(sys::listen(socket.get(), 1), 0);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) ::_exit(inherit_too_many(socket.get()));
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(Listening, InheritsNothingMeantForAnotherProcess) {
   ::setenv("LISTEN_PID", "1", 1);
   ::setenv("LISTEN_FDS", "1", 1);
   EXPECT_TRUE(Listener::inherited().empty());
@@ -278,13 +301,70 @@ TEST_F(Listening, InheritsNothingThatIsMeantForAnother) {
   EXPECT_TRUE(Listener::inherited().empty());
 }
 
-TEST_F(Listening, ReplacesNothingButASocketThatNobodyListensAt) {
+// As passed by spawn(), which does not know the number of the new process.
+TEST_F(Listening, InheritsFromItsParentOnly) {
+  const int socket = must(Listener::open(Address::loopback_ipv4(0)));
+  for (const bool is_parent : {true, false}) {
+    const pid_t parent = ::getpid();
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      ::setenv("SPATE_LISTEN_PARENT", std::to_string(is_parent ? parent : ::getpid()).c_str(), 1);
+      ::setenv("LISTEN_FDS", "1", 1);
+      if (socket != 3) ::dup2(socket, 3);
+      const std::vector<int> fds = Listener::inherited();
+      const bool is_unset = ::getenv("SPATE_LISTEN_PARENT") == nullptr;
+      ::_exit(fds.size() == (is_parent ? 1U : 0U) && is_unset == is_parent ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << is_parent;
+  }
+  ::close(socket);
+}
+
+TEST_F(Listening, AcceptsFromGivenSocketThatStaysCallers) {
+  const int socket = must(Listener::open(Address::loopback_ipv4(0)));
+  const Address none = Address::any_ipv6(1);  // Is ignored.
+  Listener first = must(Listener::create(loop_, none, collect(), {.socket = socket}));
+  EXPECT_NE(first.fd(), socket);
+  const Address address = first.address();
+  EXPECT_EQ(address.host(), Address::loopback_ipv4(0).host());
+  first.close();
+  while (first.is_open()) loop_.run(Run::once);
+  // The socket still listens: a connection waits for the next Listener.
+  Connecting connecting = connect(loop_, address, keep());
+  Listener second = must(Listener::create(loop_, none, collect(), {.socket = socket}));
+  EXPECT_EQ(second.address(), address);
+  while (second.accepted() < 1) loop_.run(Run::once);
+  EXPECT_EQ(::close(socket), 0);
+}
+
+TEST_F(Listening, RefusesAGivenSocketThatDoesNotListen) {
+  const Address any = Address::loopback_ipv4(0);
+  const sys::Descriptor socket(sys::open_socket(AF_INET, SOCK_STREAM));
+  const auto error = [&](ListenOptions options) {
+    return Listener::create(loop_, any, collect(), options).error();
+  };
+  EXPECT_EQ(error({.socket = socket.get()}), std::errc::invalid_argument);
+  EXPECT_EQ(error({.socket = 9999}), std::errc::bad_file_descriptor);
+  EXPECT_EQ(error({.socket = STDIN_FILENO}), std::errc::not_a_socket);
+  const int listening = must(Listener::open(any));
+  EXPECT_EQ(error({.reuse_port = true, .socket = listening}), std::errc::invalid_argument);
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::duplicate, 1, EMFILE);
+  const FaultScope scope(plan);
+  EXPECT_EQ(error({.socket = listening}), std::errc::too_many_files_open);
+  EXPECT_EQ(::close(listening), 0);
+}
+
+TEST_F(Listening, ReplacesOnlySocketsWithoutListener) {
   const std::string path = "spate_listening_files_test";
   const Address address = *Address::path(path);
   const auto error = [&] { return Listener::create(loop_, address, collect()).error(); };
   std::remove(path.c_str());
 
-  // What is no socket refuses connections, too.
+  // A file that is not a socket refuses connections, too.
   {
     const std::ofstream file(path);
   }
@@ -310,7 +390,7 @@ TEST_F(Listening, ReplacesNothingButASocketThatNobodyListensAt) {
   std::remove(path.c_str());
 }
 
-TEST_F(Listening, DoesNotReplaceASocketWhoseServerIsBusy) {
+TEST_F(Listening, DoesNotReplaceSocketOfABusyServer) {
   const std::string path = "spate_listening_busy_test";
   const Address address = *Address::path(path);
   std::remove(path.c_str());
@@ -329,7 +409,7 @@ TEST_F(Listening, DoesNotReplaceASocketWhoseServerIsBusy) {
   std::remove(path.c_str());
 }
 
-TEST_F(Listening, LeavesAStaleSocketWhenItIsToldTo) {
+TEST_F(Listening, DoesNotReplaceAStaleSocketIfDisabled) {
   const std::string path = "spate_listening_stale_test";
   const Address address = *Address::path(path);
   std::remove(path.c_str());
@@ -342,8 +422,57 @@ TEST_F(Listening, LeavesAStaleSocketWhenItIsToldTo) {
   std::remove(path.c_str());
 }
 
-// A backlog that is full answers no more packets.
-TEST_F(Listening, GivesUpInTime) {
+// Both found the socket stale, and the second removed the first one's.
+TEST_F(Listening, OnlyOneListenerReplacesAStaleSocket) {
+  const std::string path = "spate_listening_race_test";
+  const Address address = *Address::path(path);
+  std::remove(path.c_str());
+  {
+    const sys::Descriptor stale(sys::open_socket(AF_UNIX, SOCK_STREAM));
+    ASSERT_EQ(sys::bind(stale.get(), address.data(), address.size()), 0);
+  }
+  std::optional<Result<Listener>> second;
+  FaultPlan plan;
+  plan.before_nth(SystemCall::lstat, 1,
+                  [&] { second.emplace(Listener::create(loop_, address, collect())); });
+  std::optional<FaultScope> scope(plan);
+  const Result<Listener> first = Listener::create(loop_, address, collect());
+  scope.reset();
+  ASSERT_TRUE(second.has_value());
+  EXPECT_TRUE(first);
+  ASSERT_FALSE(*second);
+  EXPECT_EQ(second->error(), std::errc::address_in_use);
+  const Connecting connecting = connect(loop_, address, keep());
+  run_until(loop_, [&] { return accepted_.size() == 1; });
+  EXPECT_FALSE(std::filesystem::exists(path + ".lock"));
+  std::remove(path.c_str());
+}
+
+// A second program's probe must not count as a connection.
+TEST_F(Listening, IgnoresProbesForStaleSockets) {
+  const std::string path = "spate_listening_probe_test";
+  const Address address = *Address::path(path);
+  std::remove(path.c_str());
+  const Listener listener = must(Listener::create(loop_, address, collect()));
+  EXPECT_EQ(Listener::create(loop_, address, collect()).error(), std::errc::address_in_use);
+  run_turns(loop_, 10);
+  EXPECT_EQ(listener.accepted(), 0u);
+  std::remove(path.c_str());
+}
+
+TEST_F(Listening, DoesNotReplaceABoundSocketBeforeListen) {
+  const std::string path = "spate_listening_bound_test";
+  const Address address = *Address::path(path);
+  std::remove(path.c_str());
+  const sys::Descriptor bound(sys::open_socket(AF_UNIX, SOCK_STREAM));
+  ASSERT_GE(sys::bind(bound.get(), address.data(), address.size()), 0);
+  EXPECT_EQ(Listener::create(loop_, address, collect()).error(), std::errc::address_in_use);
+  EXPECT_TRUE(std::filesystem::is_socket(path));
+  std::remove(path.c_str());
+}
+
+// A full backlog drops further SYNs.
+TEST_F(Listening, AttemptTimesOut) {
   Listener listener = listen({.backlog = 0});
   listener.pause();
   std::list<sys::Descriptor> filling;

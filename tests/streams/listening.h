@@ -1,4 +1,4 @@
-// What the tests of Listener share.
+// Shared by the tests of Listener.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Listener: destroyed, emptied, limited, closed and given away, in its callback and outside.
+// Listener: destroyed, replaced, limited, closed and given away, in its callback and outside.
 #include <gtest/gtest.h>
 
 #include <list>
@@ -15,6 +15,21 @@ namespace spate::testing {
 namespace {
 
 using namespace std::chrono_literals;
+
+TEST_F(Listening, CloseAcceptsBacklogOfAnySize) {
+  for (const int backlog : {-1, 4096}) {
+    Listener listener = listen({.backlog = backlog});
+    listener.pause();
+    std::list<Connecting> attempts;
+    for (int i = 0; i < 5; ++i) attempts.push_back(connect(loop_, listener.address(), keep()));
+    run_until(loop_, [&] { return connected_.size() == 5; });
+    listener.close();
+    run_turns(loop_, 5);
+    EXPECT_EQ(accepted_.size(), 5u) << backlog;
+    connected_.clear();
+    accepted_.clear();
+  }
+}
 
 // ---- in the callback
 
@@ -52,7 +67,7 @@ TEST_F(Listening, IsNotCalledInANestedRunAfterItWasDestroyed) {
         listener.reset();
         EXPECT_EQ(open_fds().size(),
                   descriptors + 4);  // Three peers and this end.
-        kept = Stream();             // What makes room in a full one.
+        kept = Stream();             // Frees a place in a full listener.
         run_turns(loop_, 3);
       },
       {.accepts_per_turn = 1, .max_connections = 1});
@@ -87,7 +102,7 @@ TEST_F(Listening, IsSafeWhenItIsEmpty) {
   }
 }
 
-TEST_F(Listening, ClosesTheOldSocketWhenAnotherIsMovedThere) {
+TEST_F(Listening, ClosesOldSocketOnMoveAssignment) {
   Listener listener = listen();
   const int fd = listener.fd();
   Listener other = listen();
@@ -103,7 +118,7 @@ TEST_F(Listening, ClosesTheOldSocketWhenAnotherIsMovedThere) {
 
 // ---- limits
 
-TEST_F(Listening, AcceptsOneInATurnAtLeast) {
+TEST_F(Listening, AcceptsAtLeastOnePerTurn) {
   for (const int few : {0, -1}) {
     Listener listener = listen({.accepts_per_turn = few});
     Connecting connecting = connect(loop_, listener.address(), keep());
@@ -112,7 +127,7 @@ TEST_F(Listening, AcceptsOneInATurnAtLeast) {
   }
 }
 
-TEST_F(Listening, AcceptsNobodyWhenItMayHaveNone) {
+TEST_F(Listening, AcceptsNothingIfItsLimitIsZero) {
   Listener listener = listen({.max_connections = 0});
   Connecting connecting = connect(loop_, listener.address(), keep());
   run_until(loop_, [&] { return connected_.size() == 1; });
@@ -122,7 +137,7 @@ TEST_F(Listening, AcceptsNobodyWhenItMayHaveNone) {
   EXPECT_TRUE(accepted_.empty());
 }
 
-TEST_F(Listening, AcceptsNoMoreThanItMayInARunInsideTheCallback) {
+TEST_F(Listening, RespectsItsLimitInANestedRun) {
   std::vector<Stream> taken;
   std::optional<Listener> listener;
   Result<Listener> made = Listener::create(loop_, Address::loopback_ipv4(0),
@@ -141,7 +156,7 @@ TEST_F(Listening, AcceptsNoMoreThanItMayInARunInsideTheCallback) {
   EXPECT_EQ(taken.size(), 1u);
 }
 
-TEST_F(Listening, GoesOnWhenAConnectionIsGivenAway) {
+TEST_F(Listening, ContinuesWhenAConnectionIsReleased) {
   Listener listener = listen({.max_connections = 1});
   std::list<Connecting> attempts;
   for (int i = 0; i < 2; ++i) attempts.push_back(connect(loop_, listener.address(), keep()));
@@ -154,7 +169,7 @@ TEST_F(Listening, GoesOnWhenAConnectionIsGivenAway) {
   EXPECT_EQ(listener.connections(), 1u);
 }
 
-TEST_F(Listening, AsksForNewcomersNoOftenerThanItMayWhileItHasNoDescriptors) {
+TEST_F(Listening, LimitsAcceptRateWithoutDescriptors) {
   Listener listener = listen();
   const auto calls_in_a_while = [&](int error) {
     FaultPlan plan;
@@ -174,7 +189,7 @@ TEST_F(Listening, AsksForNewcomersNoOftenerThanItMayWhileItHasNoDescriptors) {
   }
 }
 
-TEST_F(Listening, DoesNotRestForWhatConcernsOneNewcomer) {
+TEST_F(Listening, DoesNotBackOffAfterErrorsOfOneConnection) {
   Listener listener = listen();
   for (const int error : {ECONNABORTED, EPROTO, EPERM, ENETDOWN, EINTR}) {
     FaultPlan plan;
@@ -189,7 +204,7 @@ TEST_F(Listening, DoesNotRestForWhatConcernsOneNewcomer) {
 
 // ---- the end
 
-TEST_F(Listening, HandsOverWhoWaitsBeforeItIsClosed) {
+TEST_F(Listening, AcceptsPendingConnectionsBeforeClosing) {
   Listener listener = listen({.accepts_per_turn = 1});
   listener.pause();
   const Address address = listener.address();
@@ -197,7 +212,7 @@ TEST_F(Listening, HandsOverWhoWaitsBeforeItIsClosed) {
   for (int i = 0; i < 10; ++i) attempts.push_back(connect(loop_, address, keep()));
   run_until(loop_, [&] { return connected_.size() == 10; });
   listener.close();
-  EXPECT_TRUE(accepted_.empty());  // Nobody is called from inside.
+  EXPECT_TRUE(accepted_.empty());  // No callback comes inside this call.
   EXPECT_TRUE(listener.is_open());
   listener.close();
   listener.resume();
@@ -213,7 +228,7 @@ TEST_F(Listening, HandsOverWhoWaitsBeforeItIsClosed) {
   expect_refusal(address);
 }
 
-TEST_F(Listening, TakesNoMoreThanItMayHaveWhenItIsClosed) {
+TEST_F(Listening, RespectsItsLimitWhenClosed) {
   Listener listener = listen({.max_connections = 3});
   std::list<Connecting> attempts;
   for (int i = 0; i < 6; ++i) attempts.push_back(connect(loop_, listener.address(), keep()));
@@ -224,7 +239,7 @@ TEST_F(Listening, TakesNoMoreThanItMayHaveWhenItIsClosed) {
   EXPECT_EQ(listener.connections(), 3u);
 }
 
-TEST_F(Listening, TakesNobodyMoreIfItIsFullWhenItIsClosed) {
+TEST_F(Listening, AcceptsNothingWhenClosedAtItsLimit) {
   Listener listener = listen({.max_connections = 2});
   std::list<Connecting> attempts;
   for (int i = 0; i < 4; ++i) attempts.push_back(connect(loop_, listener.address(), keep()));
@@ -234,7 +249,7 @@ TEST_F(Listening, TakesNobodyMoreIfItIsFullWhenItIsClosed) {
   EXPECT_EQ(listener.accepted(), 2u);
 }
 
-TEST_F(Listening, HearsNothingOfASocketThatItHasGivenAway) {
+TEST_F(Listening, ReceivesNoEventsOfAReleasedSocket) {
   Listener first = listen();
   run_turns(loop_, 1);
   const std::unique_ptr<Loop> other = *Loop::create();
@@ -247,8 +262,8 @@ TEST_F(Listening, HearsNothingOfASocketThatItHasGivenAway) {
   EXPECT_EQ(loop_.metrics().stale_events, 0u);
 }
 
-// The number may be another thread's by the time at which the kernel is told what has changed.
-TEST_F(Listening, TellsTheKernelNothingAboutASocketThatItHasClosed) {
+// By the time the kernel is updated, another thread may have opened the same number.
+TEST_F(Listening, DoesNotUpdateKernelForClosedSocket) {
   std::optional<Listener> listener(listen());
   run_turns(loop_, 1);
   FaultPlan plan;
@@ -259,7 +274,7 @@ TEST_F(Listening, TellsTheKernelNothingAboutASocketThatItHasClosed) {
   EXPECT_EQ(plan.calls(SystemCall::epoll_ctl), 0u);
 }
 
-TEST_F(Listening, IsClosedAtOnceWhenItsLoopHasGone) {
+TEST_F(Listening, IsClosedAtOnceIfItsLoopIsDestroyed) {
   Listener listener = listen();
   Listener closing = listen();
   closing.close();
@@ -275,7 +290,7 @@ TEST_F(Listening, IsClosedAtOnceWhenItsLoopHasGone) {
   }
 }
 
-TEST_F(Listening, MayBeDestroyedWhileItHandsOverTheLast) {
+TEST_F(Listening, MayBeDestroyedWhileAcceptingTheLastConnection) {
   std::optional<Listener> listener;
   int calls = 0;
   listener = *Listener::create(loop_, Address::loopback_ipv4(0), [&](Stream, const Address&) {
@@ -291,7 +306,7 @@ TEST_F(Listening, MayBeDestroyedWhileItHandsOverTheLast) {
   EXPECT_EQ(calls, 2);
 }
 
-TEST_F(Listening, LosesNobodyWhenItsSocketIsGivenAway) {
+TEST_F(Listening, LosesNoConnectionWhenItsSocketIsReleased) {
   Listener first = listen();
   first.pause();
   const Address address = first.address();

@@ -1,6 +1,9 @@
-// Callbacks that run the loop. What a connection is shown, and what it writes, stays its own.
+// Callbacks that run the loop. The bytes offered to a connection, and those it writes, are not
+// mixed with others.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -9,7 +12,8 @@
 namespace spate::testing {
 namespace {
 
-// Beside `left` and `right` a second pair, whose bytes arrive while a callback of the first runs.
+// In addition to `left` and `right` a second pair, whose bytes arrive while a callback of the first
+// runs.
 class Nested : public StreamTest {
  protected:
   Nested() {
@@ -19,7 +23,7 @@ class Nested : public StreamTest {
     other_left_.start(other_left_log_);
     other_right_.start(other_right_log_);
   }
-  // Until the other pair has been told what `other_left_` wrote.
+  // Runs until the other pair has received the bytes that `other_left_` wrote.
   void run_until_other_has(std::size_t size) {
     run_until(loop_, [&] { return other_right_log_.received.size() == size; });
   }
@@ -32,7 +36,7 @@ class Nested : public StreamTest {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Nested, all_kinds(), name_of);
 
-TEST_P(Nested, WhatIsLeftUnusedIsStillOnesOwn) {
+TEST_P(Nested, LeftoverKeepsItsData) {
   int calls = 0;
   right_log_.use = [&](Bytes bytes) -> std::size_t {
     if (++calls > 1) return bytes.size();
@@ -48,7 +52,7 @@ TEST_P(Nested, WhatIsLeftUnusedIsStillOnesOwn) {
   EXPECT_EQ(right_log_.received, "mine, too");
 }
 
-TEST_P(Nested, AnEchoMadeBeforeIsOnesOwn) {
+TEST_P(Nested, EchoBeforeANestedRunKeepsItsData) {
   right_log_.use = [&](Bytes bytes) {
     EXPECT_TRUE(right_.write(bytes));
     EXPECT_TRUE(other_left_.write("SECRET OF THE OTHER"));
@@ -60,7 +64,7 @@ TEST_P(Nested, AnEchoMadeBeforeIsOnesOwn) {
   EXPECT_EQ(left_log_.received, "hello from me");
 }
 
-TEST_P(Nested, AnEchoMadeAfterwardsIsOnesOwn) {
+TEST_P(Nested, EchoAfterANestedRunKeepsItsData) {
   right_log_.use = [&](Bytes bytes) {
     EXPECT_TRUE(other_left_.write("SECRET OF THE OTHER"));
     run_until_other_has(19);
@@ -72,8 +76,8 @@ TEST_P(Nested, AnEchoMadeAfterwardsIsOnesOwn) {
   EXPECT_EQ(left_log_.received, "hello from me");
 }
 
-// Each in the callback of the one before it.
-TEST_P(Nested, ManyDeepEachKeepsItsOwn) {
+// Each in the callback of the previous one.
+TEST_P(Nested, DeepNestingKeepsTheDataOfEachLevel) {
   constexpr int kDepth = 20;
   std::vector<Stream> writers;
   std::vector<Stream> readers;
@@ -100,8 +104,8 @@ TEST_P(Nested, ManyDeepEachKeepsItsOwn) {
   run_until(loop_, [&] { return logs[0].received.size() == 100; });
 }
 
-// The loop would wait for an answer to what has not left.
-TEST_P(Nested, WhatWasWrittenBeforeIsSentFirst) {
+// Otherwise the loop would wait for an answer to bytes that were not sent.
+TEST_P(Nested, EarlierWritesAreSentFirst) {
   right_log_.use = [&](Bytes bytes) {
     EXPECT_TRUE(right_.write("question"));
     run_until(loop_, [&] { return left_log_.received == "question"; });
@@ -112,7 +116,7 @@ TEST_P(Nested, WhatWasWrittenBeforeIsSentFirst) {
   EXPECT_EQ(left_log_.received, "question");
 }
 
-TEST_P(Nested, WhatATimerWritesMeanwhileIsSentAtOnce) {
+TEST_P(Nested, WritesOfATimerAreSentAtOnce) {
   right_log_.use = [&](Bytes bytes) {
     Timer timer(loop_, [this] { EXPECT_TRUE(right_.write("from a timer")); });
     EXPECT_TRUE(timer.start(Nanos{0}));
@@ -123,7 +127,7 @@ TEST_P(Nested, WhatATimerWritesMeanwhileIsSentAtOnce) {
   run_until(loop_, [&] { return right_log_.received == "begin"; });
 }
 
-TEST_P(Nested, TheQueueOfTheOneThatWaitsIsSent) {
+TEST_P(Nested, QueueOfTheWaitingStreamIsSent) {
   const std::string answer = pattern(8'000'000);
   right_log_.use = [&](Bytes bytes) {
     EXPECT_TRUE(right_.write(answer));
@@ -137,7 +141,7 @@ TEST_P(Nested, TheQueueOfTheOneThatWaitsIsSent) {
   run_until(loop_, [&] { return right_log_.log == "drained "; });
 }
 
-TEST_P(Nested, BytesThatWaitForTheCallbackDoNotKeepTheLoopAwake) {
+TEST_P(Nested, DeferredBytesDoNotKeepTheLoopAwake) {
   right_log_.use = [&](Bytes bytes) {
     if (right_log_.data_calls > 1) return bytes.size();
     bool is_over = false;
@@ -152,7 +156,7 @@ TEST_P(Nested, BytesThatWaitForTheCallbackDoNotKeepTheLoopAwake) {
   run_until(loop_, [&] { return right_log_.received == "beginmore"; });
 }
 
-TEST_P(Nested, BytesThatCameMeanwhileAreShownAfterwardsAndInOrder) {
+TEST_P(Nested, BytesThatArriveMeanwhileAreDeliveredLaterInOrder) {
   bool is_inside = false;
   right_log_.use = [&](Bytes bytes) {
     EXPECT_FALSE(std::exchange(is_inside, true)) << "one callback of a connection at a time";
@@ -171,7 +175,7 @@ TEST_P(Nested, BytesThatCameMeanwhileAreShownAfterwardsAndInOrder) {
   EXPECT_EQ(right_log_.log, "end closed ");
 }
 
-TEST_P(Nested, WhatIsLeftWhenSomebodyElseResumesIsOfferedOnceMore) {
+TEST_P(Nested, LeftoverIsDeliveredAgainAfterAnExternalResume) {
   right_log_.use = [&](Bytes bytes) -> std::size_t {
     if (right_log_.data_calls > 1) return bytes.size();
     right_.pause();
@@ -182,6 +186,34 @@ TEST_P(Nested, WhatIsLeftWhenSomebodyElseResumesIsOfferedOnceMore) {
   };
   EXPECT_TRUE(left_.write("left"));
   run_until(loop_, [&] { return right_log_.received == "left"; });
+}
+
+// The callback sends a request through another loop, and waits for the response there.
+TEST_P(Nested, EarlierWritesAreSentBeforeAnotherLoopRuns) {
+  if (in_a_world) GTEST_SKIP() << "the streams are real sockets";
+  int fds[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+  const std::unique_ptr<Loop> other = must(Loop::create());
+  Stream near = must(Stream::adopt(loop_, fds[0]));
+  Stream far = must(Stream::adopt(*other, fds[1]));
+  Recorder near_log;
+  Recorder far_log;
+  near.start(near_log);
+  far.start(far_log);
+  far_log.use = [&](Bytes bytes) {
+    if (text_of(bytes) == "question") near.write(", and another");
+    return bytes.size();
+  };
+  bool is_asked = false;
+  right_log_.use = [&](Bytes bytes) {
+    EXPECT_TRUE(right_.write("busy"));
+    EXPECT_TRUE(near.write("question"));
+    run_until(*other, [&] { return far_log.received == "question, and another"; });
+    is_asked = true;
+    return bytes.size();
+  };
+  EXPECT_TRUE(left_.write("go"));
+  run_until(loop_, [&] { return is_asked && left_log_.received == "busy"; });
 }
 
 }  // namespace

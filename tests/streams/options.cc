@@ -1,4 +1,4 @@
-// What can be asked of the socket under a Stream, and handing the socket on.
+// Queries of the socket under a Stream, and handing the socket on.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -16,6 +16,10 @@ using namespace std::chrono_literals;
 
 using Options = StreamTest;
 INSTANTIATE_TEST_SUITE_P(Kinds, Options, all_kinds(), name_of);
+using TcpOptions = StreamTest;
+INSTANTIATE_TEST_SUITE_P(Kinds, TcpOptions, ::testing::Values(Kind::tcp), name_of);
+using BareSocketOptions = StreamTest;
+INSTANTIATE_TEST_SUITE_P(Kinds, BareSocketOptions, kinds_where(has_bare_socket), name_of);
 
 int option_of(const Stream& stream, int level, int name) {
   int value = -1;
@@ -24,7 +28,7 @@ int option_of(const Stream& stream, int level, int name) {
   return value;
 }
 
-TEST_P(Options, OfTcpAreSetAndOthersRefuseThem) {
+TEST_P(Options, TcpOptionsApplyOnlyToTcp) {
   const bool is_tcp = GetParam() == Kind::tcp;
   const std::error_code errors[] = {left_.set_no_delay(false), left_.set_quick_ack(true),
                                     left_.set_user_timeout(1500ms),
@@ -39,8 +43,7 @@ TEST_P(Options, OfTcpAreSetAndOthersRefuseThem) {
   EXPECT_EQ(option_of(left_, IPPROTO_TCP, TCP_KEEPCNT), 4);
 }
 
-TEST_P(Options, TimesAreRoundedUp) {
-  if (GetParam() != Kind::tcp) GTEST_SKIP() << "only TCP has these";
+TEST_P(TcpOptions, TimesAreRoundedUp) {
   EXPECT_FALSE(left_.set_user_timeout(1500ms + 1ns));
   EXPECT_FALSE(left_.set_keep_alive(30s + 1ns, 1ms, 4));
   EXPECT_EQ(option_of(left_, IPPROTO_TCP, TCP_USER_TIMEOUT), 1501);
@@ -48,8 +51,7 @@ TEST_P(Options, TimesAreRoundedUp) {
   EXPECT_EQ(option_of(left_, IPPROTO_TCP, TCP_KEEPINTVL), 1);
 }
 
-TEST_P(Options, NonsenseIsRefusedAndChangesNothing) {
-  if (GetParam() != Kind::tcp) GTEST_SKIP() << "only TCP has these";
+TEST_P(TcpOptions, InvalidValuesAreRejectedWithoutEffect) {
   EXPECT_TRUE(left_.set_keep_alive(-1s, 5s, 4));
   EXPECT_TRUE(left_.set_keep_alive(30s, 5s, 1'000'000));
   EXPECT_EQ(option_of(left_, SOL_SOCKET, SO_KEEPALIVE), 0);
@@ -63,7 +65,7 @@ TEST_P(Options, KernelBuffersAreSetForSockets) {
   EXPECT_LE(option_of(left_, SOL_SOCKET, SO_SNDBUF), 80'000);
 }
 
-TEST_P(Options, AddressesAreToldWhereThereAreSome) {
+TEST_P(Options, AddressesAreReportedIfPresent) {
   const bool is_tcp = GetParam() == Kind::tcp;
   EXPECT_EQ(left_.local_address().is_ip(), is_tcp);
   EXPECT_EQ(left_.peer_address().is_ip(), is_tcp);
@@ -72,7 +74,7 @@ TEST_P(Options, AddressesAreToldWhereThereAreSome) {
   }
 }
 
-TEST_P(Options, TheSocketIsHandedOnToAnotherLoop) {
+TEST_P(Options, SocketMayBeReleasedToAnotherLoop) {
   EXPECT_TRUE(right_.write("before "));
   run_until(loop_, [&] { return left_log_.received == "before "; });
   const std::uint64_t before = loop_.metrics().kernel_calls.modify;
@@ -96,8 +98,7 @@ TEST_P(Options, TheSocketIsHandedOnToAnotherLoop) {
   EXPECT_EQ(left_log_.log, "");
 }
 
-TEST_P(Options, TheSocketIsNotHandedOnWhileSomethingWaits) {
-  if (!has_bare_socket()) GTEST_SKIP() << "there is none";
+TEST_P(BareSocketOptions, SocketIsNotReleasedWithQueuedData) {
   EXPECT_TRUE(left_.write(std::string(20'000'000, 'x')));
   EXPECT_EQ(left_.release().error(), std::errc::device_or_resource_busy);
   run_until(loop_, [&] { return left_.queued() == 0; });

@@ -1,17 +1,26 @@
-// spawn(): what a child process is given, what it says, and how it ends.
+// spawn(): the resources of a child process, its output, and its end.
 #include "spate/net/process.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/fault.h"
+#include "spate/net/listener.h"
 #include "streams/harness.h"
+#include "support/open_fds.h"
 
 namespace spate::testing {
 namespace {
@@ -20,7 +29,7 @@ using namespace std::chrono_literals;
 
 class ProcessTest : public ::testing::Test {
  protected:
-  // Of a shell, with its output as a pipe unless `options` say otherwise.
+  // Runs a shell, with its output as a pipe unless `options` say otherwise.
   Process shell(const std::string& command, ProcessOptions options = {}) {
     options.file = "/bin/sh";
     options.arguments = {"-c", command};
@@ -38,7 +47,7 @@ class ProcessTest : public ::testing::Test {
       exit_code_ = child.exited() ? child.exit_code() : -child.term_signal();
     };
   }
-  // What a shell that runs `command` says.
+  // Returns the output of a shell that runs `command`.
   std::string answer(const std::string& command, const ProcessOptions& options = {}) {
     const Process process = shell(command, options);
     EXPECT_FALSE(loop_->run() || loop_->has_work());
@@ -48,7 +57,7 @@ class ProcessTest : public ::testing::Test {
   std::error_code error_of(const ProcessOptions& options) {
     const Result<Process> process = spawn(*loop_, options, note());
     EXPECT_FALSE(process);
-    EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);  // There is no child, dead or alive.
+    EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);  // There is no child, running or exited.
     EXPECT_FALSE(loop_->run() || loop_->has_work());
     return process.error();
   }
@@ -59,7 +68,7 @@ class ProcessTest : public ::testing::Test {
   int exit_code_ = -1000;
 };
 
-TEST_F(ProcessTest, ToldOnceHowItEnded) {
+TEST_F(ProcessTest, ExitIsReportedOnce) {
   const Process process = shell("exit 7");
   EXPECT_TRUE(process.is_running());
   EXPECT_GT(process.pid(), 0);
@@ -70,7 +79,7 @@ TEST_F(ProcessTest, ToldOnceHowItEnded) {
   EXPECT_EQ(::waitpid(process.pid(), nullptr, WNOHANG), -1);
 }
 
-TEST_F(ProcessTest, TalksOverItsStreams) {
+TEST_F(ProcessTest, CommunicatesOverItsStreams) {
   Result<Process> cat =
       spawn(*loop_, {.file = "cat", .input = Stdio::pipe(), .output = Stdio::pipe()}, note());
   ASSERT_TRUE(cat);
@@ -84,7 +93,7 @@ TEST_F(ProcessTest, TalksOverItsStreams) {
   EXPECT_EQ(exit_code_, 0);
 }
 
-TEST_F(ProcessTest, ErrorsHaveAPipeOfTheirOwnOrThatOfTheOutput) {
+TEST_F(ProcessTest, ErrorsUseTheirOwnPipeOrThatOfTheOutput) {
   Recorder errors;
   Process apart = shell("echo out; echo err >&2", {.errors = Stdio::pipe()});
   apart.errors.start(errors);
@@ -96,12 +105,12 @@ TEST_F(ProcessTest, ErrorsHaveAPipeOfTheirOwnOrThatOfTheOutput) {
   EXPECT_EQ(answer("echo out; echo err >&2", {.errors = Stdio::output()}), "out\nerr\n");
 }
 
-TEST_F(ProcessTest, NowhereIsEmptyAndTakesAll) {
+TEST_F(ProcessTest, NullIsEmptyAndDiscardsOutput) {
   EXPECT_EQ(answer("cat; echo x >&2; echo read", {.input = Stdio::null(), .errors = Stdio::null()}),
             "read\n");
 }
 
-TEST_F(ProcessTest, ADescriptorIsDuplicatedForIt) {
+TEST_F(ProcessTest, DescriptorIsDuplicatedForTheChild) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const Process process = shell("echo there", {.output = Stdio::descriptor(ends[1])});
@@ -113,8 +122,82 @@ TEST_F(ProcessTest, ADescriptorIsDuplicatedForIt) {
   ::close(ends[0]);
 }
 
-// Each of the three stands where another belongs.
-TEST_F(ProcessTest, StandardDescriptorsMayChangePlaces) {
+TEST_F(ProcessTest, ListeningSocketsArePassedAsByAServiceManager) {
+  const int socket = must(Listener::open(Address::loopback_ipv4(0)));
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  ::setenv("LISTEN_PID", "1", 1);
+  ::setenv("LISTEN_FDNAMES", "name", 1);
+  const std::string command =
+      "echo $LISTEN_FDS $SPATE_LISTEN_PARENT ${LISTEN_PID-unset} ${LISTEN_FDNAMES-unset} $HOME;"
+      "readlink /proc/$$/fd/3 /proc/$$/fd/4; echo passed >&4; ls /proc/$$/fd | sort -n | tail -1";
+  ::setenv("HOME", "/home", 1);
+  const std::string answered =
+      answer(command, {.listening = {socket}, .descriptors = {ends[1]}});
+  ::unsetenv("LISTEN_PID");
+  ::unsetenv("LISTEN_FDNAMES");
+  const auto target = [](int fd) {
+    char name[100] = {};
+    EXPECT_GT(::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), name, 99), 0);
+    return std::string(name) + '\n';
+  };
+  EXPECT_THAT(answered, ::testing::StartsWith("1 " + std::to_string(::getpid()) +
+                                              " unset unset /home\n" + target(socket) +
+                                              target(ends[1])));
+  char bytes[16] = {};
+  EXPECT_EQ(::read(ends[0], bytes, sizeof(bytes)), 7);
+  for (const int fd : {socket, ends[0], ends[1]}) EXPECT_EQ(::close(fd), 0);
+}
+
+// The sources have the numbers of the targets, in another order.
+TEST_F(ProcessTest, PassedDescriptorsMayBePermuted) {
+  constexpr int kCount = 4;
+  int saved[kCount];
+  std::vector<int> order;
+  int ends[kCount][2];
+  for (auto& end : ends) ASSERT_EQ(::pipe2(end, O_CLOEXEC), 0);
+  for (int i = 0; i < kCount; ++i) {
+    for (int& fd : ends[i]) {  // Above the targets.
+      const int above = ::fcntl(fd, F_DUPFD_CLOEXEC, 100);
+      ::close(fd);
+      fd = above;
+    }
+  }
+  for (int i = 0; i < kCount; ++i) {
+    saved[i] = ::fcntl(3 + i, F_DUPFD_CLOEXEC, 100);
+    ASSERT_EQ(::dup3(ends[i][1], 3 + i, O_CLOEXEC), 3 + i);
+    order.insert(order.begin(), 3 + i);
+  }
+  const Result<Process> process = spawn(
+      *loop_,
+      {.file = "/bin/sh",
+       .arguments = {"-c", "for i in 3 4 5 6; do echo $i >&$i; done"},
+       .descriptors = order},
+      note());
+  for (int i = 0; i < kCount; ++i) {
+    if (saved[i] >= 0) ::dup2(saved[i], 3 + i);
+    if (saved[i] < 0) ::close(3 + i);
+    ::close(saved[i]);
+  }
+  ASSERT_TRUE(process) << process.error();
+  EXPECT_FALSE(loop_->run() || loop_->has_work());
+  EXPECT_EQ(exit_code_, 0);
+  for (int i = 0; i < kCount; ++i) {
+    char byte = 0;
+    EXPECT_EQ(::read(ends[i][0], &byte, 1), 1);
+    EXPECT_EQ(byte, static_cast<char>('6' - i));
+    ::close(ends[i][0]);
+    ::close(ends[i][1]);
+  }
+}
+
+TEST_F(ProcessTest, PassedDescriptorsMustBeOpen) {
+  EXPECT_EQ(error_of({.file = "true", .listening = {9999}}), std::errc::bad_file_descriptor);
+  EXPECT_EQ(error_of({.file = "true", .descriptors = {-1}}), std::errc::bad_file_descriptor);
+}
+
+// Each of the three is at the number of another.
+TEST_F(ProcessTest, StandardDescriptorsMayBePermuted) {
   const int saved = ::dup(1);
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
@@ -135,29 +218,29 @@ TEST_F(ProcessTest, StandardDescriptorsMayChangePlaces) {
   ::close(ends[0]);
 }
 
-TEST_F(ProcessTest, HasNoOtherDescriptorsOfOurs) {
-  const int leaky = ::open("/dev/null", O_RDONLY);  // Not close-on-exec.
+TEST_F(ProcessTest, InheritsNoOtherDescriptors) {
+  const int leaky = ::open("/dev/null", O_RDONLY);  // Without close-on-exec.
   const Process process = shell("for fd in /proc/self/fd/*; do echo ${fd##*/}; done",
                                 {.input = Stdio::pipe(), .errors = Stdio::pipe()});
   EXPECT_FALSE(loop_->run() || loop_->has_work());
   ::close(leaky);
   EXPECT_EQ(output_.received.find("0\n1\n2\n"), 0);
-  EXPECT_LE(output_.received.size(), 8);  // The shell's own, for the directory.
+  EXPECT_LE(output_.received.size(), 8);  // The shell's own descriptor for the directory.
 }
 
-TEST_F(ProcessTest, HasTheEnvironmentAndTheDirectoryItWasGiven) {
+TEST_F(ProcessTest, UsesTheGivenEnvironmentAndDirectory) {
   EXPECT_EQ(answer("echo $GREETING $HOME; pwd",
                    {.environment = {{"GREETING=hello"}}, .directory = "/usr"}),
             "hello\n/usr\n");
 }
 
-TEST_F(ProcessTest, HasOursOtherwise) {
+TEST_F(ProcessTest, InheritsTheEnvironmentByDefault) {
   ::setenv("SPATE_GREETING", "inherited", 1);
   EXPECT_EQ(answer("echo $SPATE_GREETING"), "inherited\n");
   ::unsetenv("SPATE_GREETING");
 }
 
-TEST_F(ProcessTest, SignalsAreAsAtTheBeginning) {
+TEST_F(ProcessTest, SignalsAreReset) {
   sigset_t blocked;
   sigset_t before;
   ::sigemptyset(&blocked);
@@ -174,7 +257,7 @@ TEST_F(ProcessTest, SignalsAreAsAtTheBeginning) {
   EXPECT_EQ(ignored & 1ULL << (SIGPIPE - 1), 0);
 }
 
-TEST_F(ProcessTest, LeadsAGroupOrASession) {
+TEST_F(ProcessTest, LeadsGroupOrSession) {
   Process grouped = shell("read line", {.input = Stdio::pipe(), .new_group = true});
   EXPECT_EQ(::getpgid(grouped.pid()), grouped.pid());
   EXPECT_EQ(::getsid(grouped.pid()), ::getsid(0));
@@ -189,7 +272,7 @@ TEST_F(ProcessTest, LeadsAGroupOrASession) {
   EXPECT_FALSE(loop_->run() || loop_->has_work());
 }
 
-TEST_F(ProcessTest, IsSentSignals) {
+TEST_F(ProcessTest, ReceivesSignals) {
   Process process = shell("exec sleep 60");
   EXPECT_FALSE(process.kill(0));
   EXPECT_EQ(process.kill(-5), std::errc::invalid_argument);
@@ -200,9 +283,9 @@ TEST_F(ProcessTest, IsSentSignals) {
   EXPECT_EQ(Process().kill(SIGTERM), std::errc::no_such_process);
 }
 
-// ---- what cannot be started
+// ---- programs that cannot be started
 
-TEST_F(ProcessTest, WhatIsNotThereIsKnownAtOnce) {
+TEST_F(ProcessTest, SpawnErrorsAreReportedAtOnce) {
   EXPECT_EQ(error_of({.file = "/no/such/program"}), std::errc::no_such_file_or_directory);
   EXPECT_EQ(error_of({.file = "no-such-program-anywhere"}), std::errc::no_such_file_or_directory);
   EXPECT_EQ(error_of({.file = "/etc/passwd"}), std::errc::permission_denied);
@@ -212,7 +295,7 @@ TEST_F(ProcessTest, WhatIsNotThereIsKnownAtOnce) {
             std::errc::bad_file_descriptor);
 }
 
-TEST_F(ProcessTest, WithoutDescriptorsThereIsNoProcess) {
+TEST_F(ProcessTest, SpawnFailsWithoutDescriptors) {
   for (int nth = 1; nth <= 3; ++nth) {
     FaultPlan plan;
     plan.fail_nth(SystemCall::pipe, static_cast<std::uint64_t>(nth), EMFILE);
@@ -229,14 +312,46 @@ TEST_F(ProcessTest, WithoutDescriptorsThereIsNoProcess) {
   EXPECT_EQ(error_of({.file = "true"}), std::errc::resource_unavailable_try_again);
 }
 
-TEST_F(ProcessTest, OneThatCannotBeWaitedForIsEnded) {
+TEST_F(ProcessTest, SpawnFailsWithoutMemory) {
+  const ProcessOptions options{.file = "true",
+                               .input = Stdio::pipe(),
+                               .output = Stdio::pipe(),
+                               .errors = Stdio::pipe()};
+  int refused = 0;
+  bool is_failed = true;
+  for (std::uint64_t nth = 1; is_failed; ++nth) {
+    ASSERT_LT(nth, 100u);
+    loop_.reset();
+    const std::vector<int> before = open_fds();
+    loop_ = *Loop::create();
+    {
+      FaultPlan plan;
+      plan.fail_nth(SystemCall::allocate, nth, ENOMEM);
+      std::optional<FaultScope> scope(plan);
+      const Result<Process> process = spawn(*loop_, options, [](const Child&) {});
+      scope.reset();
+      is_failed = plan.failures(SystemCall::allocate) > 0;
+      if (!process) {
+        ++refused;
+        EXPECT_EQ(process.error(), std::errc::not_enough_memory);
+      }
+      EXPECT_FALSE(loop_->run() || loop_->has_work());
+      EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);  // None is left.
+    }
+    loop_.reset();
+    EXPECT_EQ(open_fds(), before) << "allocation " << nth;
+  }
+  EXPECT_GT(refused, 0);
+}
+
+TEST_F(ProcessTest, ProcessThatCannotBeWatchedIsKilled) {
   FaultPlan plan;
   plan.fail_nth(SystemCall::pidfd_open, 1, EMFILE);
   const FaultScope scope(plan);
   EXPECT_EQ(error_of({.file = "sleep", .arguments = {"60"}}), std::errc::too_many_files_open);
 }
 
-TEST_F(ProcessTest, StandardDescriptorsThatAreClosedStayClosed) {
+TEST_F(ProcessTest, ClosedStandardDescriptorsStayClosed) {
   const int pid = ::fork();
   if (pid == 0) {
     ::alarm(20);
@@ -257,11 +372,11 @@ TEST_F(ProcessTest, StandardDescriptorsThatAreClosedStayClosed) {
   EXPECT_EQ(status, 0);
 }
 
-// ---- who goes first
+// ---- order of destruction
 
 bool is_there(int pid) { return ::kill(pid, 0) == 0; }
 
-TEST_F(ProcessTest, RunsOnWithoutItsHandleAndIsReaped) {
+TEST_F(ProcessTest, ContinuesWithoutItsHandleAndIsReaped) {
   int input[2];
   int output[2];
   ASSERT_EQ(::pipe2(input, O_CLOEXEC) | ::pipe2(output, O_CLOEXEC), 0);
@@ -283,7 +398,7 @@ TEST_F(ProcessTest, RunsOnWithoutItsHandleAndIsReaped) {
   EXPECT_FALSE(status_.has_value());
 }
 
-TEST_F(ProcessTest, GoesWithItsHandleIfThatIsWished) {
+TEST_F(ProcessTest, IsKilledWithItsHandleIfConfigured) {
   int pid = -1;
   {
     const Process process = shell("exec sleep 60", {.kill_when_destroyed = true});
@@ -292,7 +407,7 @@ TEST_F(ProcessTest, GoesWithItsHandleIfThatIsWished) {
   run_until(*loop_, [pid] { return !is_there(pid); });
 }
 
-TEST_F(ProcessTest, TheCallbackMayDestroyIt) {
+TEST_F(ProcessTest, CallbackMayDestroyTheProcess) {
   std::optional<Process> process;
   int code = -1;
   process =
@@ -304,7 +419,30 @@ TEST_F(ProcessTest, TheCallbackMayDestroyIt) {
   EXPECT_EQ(code, 3);
 }
 
-TEST_F(ProcessTest, OneThatHasEndedMayBeDestroyedBeforeItIsTold) {
+TEST_F(ProcessTest, ErrorsAreDiscardedIfTheirOutputIsNotInherited) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+  const int output = ::fcntl(1, F_DUPFD_CLOEXEC, 3);
+  std::fflush(stdout);
+  ::dup3(ends[0], 1, O_CLOEXEC);  // Simulates that it got the number 1.
+  const Result<Process> process =
+      spawn(*loop_,
+            {.file = "/bin/sh",
+             .arguments = {"-c", "[ ! -e /proc/$$/fd/2 ] && ! echo an error >&2"},
+             .errors = Stdio::output()},
+            note());
+  ::dup2(output, 1);
+  ::close(output);
+  ASSERT_TRUE(process) << process.error().message();
+  EXPECT_FALSE(loop_->run());
+  EXPECT_EQ(exit_code_, 0);
+  char byte;
+  EXPECT_EQ(::read(ends[1], &byte, 1), -1) << "a stranger was sent something";
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+TEST_F(ProcessTest, ExitedProcessMayBeDestroyedBeforeTheReport) {
   Process process = shell("exit 0");
   int status = 0;
   siginfo_t info{};
@@ -316,7 +454,7 @@ TEST_F(ProcessTest, OneThatHasEndedMayBeDestroyedBeforeItIsTold) {
   EXPECT_FALSE(status_.has_value());
 }
 
-TEST_F(ProcessTest, TheLoopMayGoFirst) {
+TEST_F(ProcessTest, LoopMayBeDestroyedFirst) {
   Process process = shell("exec sleep 60");
   Process orphan = shell("exec sleep 60", {.kill_when_destroyed = true});
   const int pids[] = {process.pid(), orphan.pid()};
@@ -330,7 +468,31 @@ TEST_F(ProcessTest, TheLoopMayGoFirst) {
   }
 }
 
-TEST_F(ProcessTest, InTheChildOfAForkItIsNobodysToEnd) {
+TEST_F(ProcessTest, IsKilledWithItsLoop) {
+  Process process = shell("exec sleep 60", {.kill_when_destroyed = true});
+  const int pid = process.pid();
+  loop_.reset();
+  process = Process();
+  int status = 0;
+  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
+}
+
+TEST_F(ProcessTest, SurvivesLoopOfFork) {
+  const Process process = shell("exec sleep 60", {.kill_when_destroyed = true});
+  const pid_t fork = ::fork();
+  if (fork == 0) {
+    loop_.reset();
+    ::_exit(0);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(fork, &status, 0), fork);
+  ::kill(process.pid(), SIGTERM);
+  EXPECT_EQ(::waitpid(process.pid(), &status, 0), process.pid());
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+}
+
+TEST_F(ProcessTest, SurvivesChildOfFork) {
   Process process = shell("exec sleep 60", {.kill_when_destroyed = true});
   Process orphan = shell("exec sleep 60");
   const int pids[] = {process.pid(), orphan.pid()};

@@ -1,4 +1,4 @@
-// The same bytes, written to many Streams: each gets all of them, in order, and they are copied
+// The same bytes, written to many Streams: each receives all of them, in order, and they are copied
 // once for all.
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -17,7 +17,7 @@
 namespace spate::testing {
 namespace {
 
-// A Stream on a socket whose other end sees each call to the kernel as a packet.
+// A Stream on a socket whose other end sees each system call as a packet.
 class Subscriber {
  public:
   explicit Subscriber(Loop& loop) {
@@ -47,7 +47,7 @@ class Subscriber {
   void say(std::string_view text) const {
     EXPECT_EQ(::send(peer_, text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
   }
-  // What is sent from now on has to wait.
+  // Fills the kernel's buffer, so that later bytes must wait.
   void fill_up() const {
     while (::send(stream.fd(), "full", 4, 0) > 0) {
     }
@@ -66,7 +66,7 @@ class Publishing : public ::testing::Test {
     for (int i = 0; i < subscribers; ++i) subscribers_.emplace_back(*loop_);
   }
 
-  // From memory that each message has in its turn.
+  // From memory that each message occupies in turn.
   void publish(std::string_view message) {
     std::ranges::copy(message, message_.begin());
     for (Subscriber& subscriber : subscribers_)
@@ -90,7 +90,7 @@ std::string numbered(int number, std::size_t size) {
   return message + pattern(size - message.size());
 }
 
-TEST_F(Publishing, ReachesAllInOnePiece) {
+TEST_F(Publishing, ReachesAllStreamsInOneSegment) {
   in_a_callback([this] {
     for (const char* message : {"one, ", "two, ", "three"}) publish(message);
     for (Subscriber& subscriber : subscribers_) EXPECT_EQ(subscriber.stream.queued(), 15u);
@@ -99,7 +99,7 @@ TEST_F(Publishing, ReachesAllInOnePiece) {
     EXPECT_EQ(subscriber.packets(), Packets{"one, two, three"});
 }
 
-TEST_F(Publishing, SendsOtherBytesThatLieWhereThoseBeforeDid) {
+TEST_F(Publishing, SendsChangedBytesAtTheSameAddress) {
   in_a_callback([this] {
     publish("same size 1, ");
     for (Subscriber& subscriber : subscribers_) {
@@ -114,7 +114,7 @@ TEST_F(Publishing, SendsOtherBytesThatLieWhereThoseBeforeDid) {
   }
 }
 
-TEST_F(Publishing, SendsMessagesOfSeveralPieces) {
+TEST_F(Publishing, SendsMessagesOfSeveralParts) {
   std::string expected;
   in_a_callback([&] {
     for (int i = 0; i < 50; ++i) {
@@ -131,8 +131,8 @@ TEST_F(Publishing, SendsMessagesOfSeveralPieces) {
   }
 }
 
-// More than the copies for one stream alone may be.
-TEST_F(Publishing, HoldsNoMoreThanSoMuch) {
+// More than the copies for one stream may use.
+TEST_F(Publishing, IsLimitedInSize) {
   std::string expected;
   in_a_callback([&] {
     for (int i = 0; i < 20; ++i) {
@@ -152,14 +152,14 @@ TEST_F(Publishing, HoldsNoMoreThanSoMuch) {
   EXPECT_EQ(subscribers_.back().packets(), Packets{});
 }
 
-TEST_F(Publishing, GathersMoreThanOfWhatIsWrittenToOne) {
+TEST_F(Publishing, CorksMoreThanASingleStream) {
   in_a_callback([this] {
     for (int i = 0; i < 15; ++i) publish(numbered(i, 4000));
   });
   EXPECT_EQ(subscribers_.back().packets().size(), 1u);
 }
 
-TEST_F(Publishing, KeepsToTheLimitsOfEach) {
+TEST_F(Publishing, RespectsTheLimitsOfEachStream) {
   Subscriber& small = subscribers_.back();
   EXPECT_TRUE(
       small.stream.set_limits({.low = 0, .high = 10, .max = 20, .when_full = WhenFull::drop}));
@@ -177,7 +177,7 @@ TEST_F(Publishing, KeepsToTheLimitsOfEach) {
   EXPECT_EQ(small.log.log, "drained ");
 }
 
-TEST_F(Publishing, IsForThoseThatAreOpen) {
+TEST_F(Publishing, SkipsEndedStreams) {
   Subscriber& ended = subscribers_.back();
   in_a_callback([&] {
     publish("first");
@@ -187,7 +187,7 @@ TEST_F(Publishing, IsForThoseThatAreOpen) {
   EXPECT_EQ(ended.received(), "first");
 }
 
-TEST_F(Publishing, GoesBehindWhatAStreamHasOfItsOwn) {
+TEST_F(Publishing, FollowsOwnWritesOfAStream) {
   Subscriber& other = subscribers_.back();
   std::string expected;
   in_a_callback([&] {
@@ -201,7 +201,7 @@ TEST_F(Publishing, GoesBehindWhatAStreamHasOfItsOwn) {
   EXPECT_EQ(other.received(), expected);
 }
 
-TEST_F(Publishing, GoesBehindWhatItsOwnCallbackHasWritten) {
+TEST_F(Publishing, FollowsWritesOfTheCurrentCallback) {
   Subscriber& first = subscribers_.front();
   first.log.use = [&](Bytes bytes) {
     EXPECT_TRUE(first.stream.write("own, "));
@@ -215,8 +215,8 @@ TEST_F(Publishing, GoesBehindWhatItsOwnCallbackHasWritten) {
   EXPECT_EQ(subscribers_.back().packets(), Packets{"one, two"});
 }
 
-// So does what the kernel has not taken, in one piece or in many.
-TEST_F(Publishing, ArrivesWholeThoughTheKernelTakesItInParts) {
+// Bytes that the kernel did not take arrive too, in one piece or in many.
+TEST_F(Publishing, ArrivesWholeDespiteShortWrites) {
   std::string expected;
   in_a_callback([&] {
     const FullKernel full;
@@ -241,7 +241,7 @@ TEST_F(Publishing, ArrivesWholeThoughTheKernelTakesItInParts) {
   }
 }
 
-TEST_F(Publishing, ReachesAllThoughMemoryRunsOut) {
+TEST_F(Publishing, ReachesAllStreamsDespiteOutOfMemory) {
   for (std::uint64_t nth = 1; nth < 40; ++nth) {
     FaultPlan plan;
     plan.fail_nth(SystemCall::allocate, nth, ENOMEM);
@@ -268,7 +268,7 @@ class PublishingToMany : public Publishing {
   static std::size_t allocated() { return ::mallinfo2().uordblks; }
 };
 
-TEST_F(PublishingToMany, TakesMemoryForOneMessage) {
+TEST_F(PublishingToMany, UsesMemoryForOneMessage) {
   in_a_callback([this] { publish("the first, which makes room"); });
   in_a_callback([this] {
     const std::size_t before = allocated();
@@ -280,8 +280,8 @@ TEST_F(PublishingToMany, TakesMemoryForOneMessage) {
   for (Subscriber& subscriber : subscribers_) EXPECT_EQ(subscriber.received().size(), 48'027u);
 }
 
-// Each waits for a message that the others do not get, behind many for somebody else.
-TEST_F(PublishingToMany, KeepsNoMoreThanWhatIsQueued) {
+// Each has many shared messages queued, and then one that only this subscriber gets.
+TEST_F(PublishingToMany, RetainsOnlyQueuedData) {
   Subscriber one(*loop_);
   Subscriber other(*loop_);
   for (const Subscriber& subscriber : subscribers_) subscriber.fill_up();

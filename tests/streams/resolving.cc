@@ -1,7 +1,9 @@
-// resolve(): every question has one answer, whatever the name servers do.
+// resolve(): every query has one result, whatever the name servers do.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <list>
 #include <memory>
@@ -13,6 +15,7 @@
 #include "spate/net/resolver.h"
 #include "streams/harness.h"
 #include "sys/descriptor.h"
+#include "tests/support/missing.h"
 #include "tests/support/name_server.h"
 #include "tests/support/open_fds.h"
 #include "tests/support/own_file.h"
@@ -33,7 +36,7 @@ class ResolvingTest : public ::testing::Test {
     server_.names["slow.test"] = {.ipv4 = {"192.0.2.9"}, .ipv6_delay = 20ms, .ipv4_delay = 40ms};
   }
 
-  // With so much time for an answer that none is late, however slow the machine is.
+  // Enough time for an answer on any machine.
   static ResolverOptions with_servers(std::vector<Address> servers) {
     return {.servers = std::move(servers),
             .resolv_conf = "/dev/null",
@@ -62,7 +65,7 @@ class ResolvingTest : public ::testing::Test {
     EXPECT_EQ(results_, before);  // Never from inside the call.
     return resolving;
   }
-  // What the end says is added to `log`.
+  // Appends the final result to `log`.
   Resolving each(std::string_view host, OnAddresses on_addresses, std::string& log,
                  const ResolveOptions& options = {}) {
     const auto done = [&log](std::error_code error) {
@@ -74,7 +77,7 @@ class ResolvingTest : public ::testing::Test {
     };
     return resolve_each(loop_, host, 80, std::move(on_addresses), done, options);
   }
-  // The addresses of a name, or the error.
+  // Returns the addresses of a name, or the error.
   std::vector<std::string> addresses_of(std::string_view host, const ResolveOptions& options = {}) {
     const int before = results_;
     const Resolving resolving = ask(host, options);
@@ -89,7 +92,7 @@ class ResolvingTest : public ::testing::Test {
     for (int i = 0; i < times; ++i) loop_.run(Run::no_wait);
   }
 
-  // Until no more is active than before: the server may still wait with an answer.
+  // Runs until no more is active than before: the server may still delay an answer.
   void become_quiet(std::int64_t active) {
     while (loop_.active_count() > active) loop_.run(Run::once);
     EXPECT_EQ(loop_.active_count(), active);
@@ -105,7 +108,7 @@ class ResolvingTest : public ::testing::Test {
   std::error_code error_;
 };
 
-// ---- what names are
+// ---- kinds of names
 
 TEST_F(ResolvingTest, FindsTheAddressesOfBothFamilies) {
   Texts found = addresses_of("both.test");
@@ -114,7 +117,7 @@ TEST_F(ResolvingTest, FindsTheAddressesOfBothFamilies) {
   EXPECT_EQ(server_.udp_questions, 2);
 }
 
-TEST_F(ResolvingTest, AsksForTheFamiliesThatAreWanted) {
+TEST_F(ResolvingTest, QueriesOnlyRequestedFamilies) {
   EXPECT_EQ(addresses_of("both.test", {.ipv4 = false}), Texts{"[2001:db8::1]:80"});
   EXPECT_EQ(server_.ipv6_questions, 1);
   EXPECT_EQ(addresses_of("both.test", {.ipv6 = false}), (Texts{"192.0.2.1:80", "192.0.2.2:80"}));
@@ -122,7 +125,95 @@ TEST_F(ResolvingTest, AsksForTheFamiliesThatAreWanted) {
   EXPECT_EQ(error_of("six.test", {.ipv6 = false}), NameError::no_address);
 }
 
-TEST_F(ResolvingTest, TakesAddressesAsTextWithoutAsking) {
+// ---- the cache
+
+ResolverOptions with_cache(ResolverOptions options, const NameCacheOptions& cache) {
+  options.cache = cache;
+  return options;
+}
+
+TEST_F(ResolvingTest, CachesNothingByDefault) {
+  server_.names["both.test"].ttl = 3600;
+  addresses_of("both.test");
+  addresses_of("both.test");
+  EXPECT_EQ(server_.udp_questions, 4);
+}
+
+TEST_F(ResolvingTest, CachedAnswerIsUsedForEachSpellingAndPort) {
+  ASSERT_FALSE(
+      configure_resolver(loop_, with_cache(with_servers({server_.address()}), {.entries = 10})));
+  server_.names["both.test"].ttl = 3600;
+  const Texts found = addresses_of("both.test");
+  EXPECT_EQ(found.size(), 3u);
+  EXPECT_EQ(addresses_of("both.test"), found);
+  EXPECT_EQ(addresses_of("BOTH.test"), found);
+  EXPECT_EQ(server_.udp_questions, 2);
+  std::uint16_t port = 0;
+  const Resolving other = resolve(
+      loop_, "both.test", 443, [&](auto result) { port = must(std::move(result)).front().port(); });
+  run_until(loop_, [&] { return port != 0; });
+  EXPECT_EQ(port, 443);
+  EXPECT_EQ(server_.udp_questions, 2);
+}
+
+TEST_F(ResolvingTest, AnswerIsCachedForItsTimeToLive) {
+  ASSERT_FALSE(configure_resolver(
+      loop_, with_cache(with_servers({server_.address()}), {.entries = 10, .max_ttl = 1ms})));
+  addresses_of("six.test", {.ipv4 = false});  // Its TTL is zero.
+  addresses_of("six.test", {.ipv4 = false});
+  EXPECT_EQ(server_.udp_questions, 2);
+  server_.names["six.test"].ttl = 3600;
+  addresses_of("six.test", {.ipv4 = false});
+  loop_.run_for(5ms);
+  addresses_of("six.test", {.ipv4 = false});
+  EXPECT_EQ(server_.udp_questions, 4);
+}
+
+TEST_F(ResolvingTest, MissingNamesAreCachedAndFailuresAreNot) {
+  ASSERT_FALSE(configure_resolver(
+      loop_, with_cache(with_servers({server_.address()}), {.entries = 10, .negative_ttl = 1h})));
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(error_of("none.test", {.ipv4 = false}), NameError::no_such_host);
+  EXPECT_EQ(server_.udp_questions, 1);
+  server_.names["failing.test"] = {.code = 2};
+  EXPECT_EQ(error_of("failing.test", {.ipv4 = false}), NameError::server_failure);
+  server_.names["failing.test"] = {.ipv6 = {"2001:db8::9"}};
+  EXPECT_EQ(addresses_of("failing.test", {.ipv4 = false}), Texts{"[2001:db8::9]:80"});
+}
+
+TEST_F(ResolvingTest, NegativeAnswersAreNotCachedWithZeroTime) {
+  ASSERT_FALSE(configure_resolver(
+      loop_, with_cache(with_servers({server_.address()}), {.entries = 10, .negative_ttl = 0ns})));
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(error_of("none.test", {.ipv4 = false}), NameError::no_such_host);
+  EXPECT_EQ(server_.udp_questions, 2);
+}
+
+TEST_F(ResolvingTest, CacheEvictsLeastRecentlyUsedAnswer) {
+  ASSERT_FALSE(
+      configure_resolver(loop_, with_cache(with_servers({server_.address()}), {.entries = 2})));
+  for (const char* name : {"a.test", "b.test", "c.test"})
+    server_.names[name] = {.ipv6 = {"2001:db8::1"}, .ttl = 3600};
+  for (const char* name : {"a.test", "b.test", "a.test", "c.test", "a.test"})
+    addresses_of(name, {.ipv4 = false});
+  EXPECT_EQ(server_.udp_questions, 3);
+  addresses_of("b.test", {.ipv4 = false});
+  EXPECT_EQ(server_.udp_questions, 4);
+}
+
+TEST_F(ResolvingTest, NewConfigurationEmptiesTheCache) {
+  const auto options = with_cache(with_servers({server_.address()}), {.entries = 10});
+  server_.names["six.test"].ttl = 3600;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_FALSE(configure_resolver(loop_, options));
+    addresses_of("six.test", {.ipv4 = false});
+  }
+  EXPECT_EQ(server_.udp_questions, 2);
+  EXPECT_EQ(configure_resolver(loop_, with_cache(options, {.max_ttl = -1ns})),
+            std::errc::invalid_argument);
+}
+
+TEST_F(ResolvingTest, ParsesNumericAddressesWithoutQueries) {
   EXPECT_EQ(addresses_of("192.0.2.7"), Texts{"192.0.2.7:80"});
   EXPECT_EQ(addresses_of("2001:db8::7"), Texts{"[2001:db8::7]:80"});
   EXPECT_EQ(addresses_of("fe80::7%lo"), Texts{"[fe80::7%lo]:80"});
@@ -131,7 +222,7 @@ TEST_F(ResolvingTest, TakesAddressesAsTextWithoutAsking) {
   EXPECT_EQ(server_.udp_questions, 0);
 }
 
-TEST_F(ResolvingTest, RefusesWhatNoHostCanBeCalled) {
+TEST_F(ResolvingTest, RejectsInvalidHostNames) {
   const std::string label(63, 'a');
   const std::string long_name = label + '.' + label + '.' + label + '.';
   for (const std::string& name :
@@ -144,7 +235,7 @@ TEST_F(ResolvingTest, RefusesWhatNoHostCanBeCalled) {
   EXPECT_EQ(error_of(long_name + std::string(61, 'a')), NameError::no_such_host);
 }
 
-TEST_F(ResolvingTest, FindsTheLoopbackBehindLocalNamesWithoutAsking) {
+TEST_F(ResolvingTest, ResolvesLocalNamesToLoopbackWithoutQueries) {
   const Texts both{"[::1]:80", "127.0.0.1:80"};
   EXPECT_EQ(addresses_of("localhost"), both);
   EXPECT_EQ(addresses_of("Db.LocalHost."), both);
@@ -153,7 +244,7 @@ TEST_F(ResolvingTest, FindsTheLoopbackBehindLocalNamesWithoutAsking) {
   EXPECT_EQ(error_of("notlocalhost"), NameError::no_such_host);
 }
 
-TEST_F(ResolvingTest, LooksIntoTheHostsFileFirst) {
+TEST_F(ResolvingTest, ReadsHostsFileFirst) {
   const OwnFile hosts("hosts", "192.0.2.50 both.test\n2001:db8::50 Both.Test\n127.0.0.9 localhost");
   ResolverOptions options = with_servers({server_.address()});
   options.hosts = hosts.path();
@@ -165,14 +256,14 @@ TEST_F(ResolvingTest, LooksIntoTheHostsFileFirst) {
   EXPECT_EQ(addresses_of("six.test"), Texts{"[2001:db8::6]:80"});
 }
 
-// ---- what name servers do
+// ---- behaviour of name servers
 
 TEST_F(ResolvingTest, FollowsAnAlias) {
   server_.names["alias.test"] = {.alias = "six.test"};
   EXPECT_EQ(addresses_of("alias.test"), Texts{"[2001:db8::6]:80"});
 }
 
-TEST_F(ResolvingTest, TellsFailuresApart) {
+TEST_F(ResolvingTest, DistinguishesFailures) {
   server_.names["failure.test"] = {.code = 2};
   server_.names["refused.test"] = {.code = 5};
   server_.names["nonsense.test"] = {.is_nonsense = true};
@@ -188,8 +279,8 @@ TEST_F(ResolvingTest, TellsFailuresApart) {
   EXPECT_STREQ(name_category().name(), "spate.names");
 }
 
-// One family has no address, and nobody knows about the other: there may be one.
-TEST_F(ResolvingTest, DoesNotTakeAFailureForNoAddress) {
+// One family has no address, and the other query failed: an address may exist.
+TEST_F(ResolvingTest, DistinguishesFailureFromNoAddress) {
   server_.names["four.fails"] = {.ipv4_code = 2};
   server_.names["six.fails"] = {.ipv6_code = 2};
   for (const std::string_view name : {"four.fails", "six.fails"})
@@ -198,7 +289,7 @@ TEST_F(ResolvingTest, DoesNotTakeAFailureForNoAddress) {
   EXPECT_EQ(addresses_of("six.fails"), Texts{"192.0.2.1:80"});
 }
 
-TEST_F(ResolvingTest, GivesUpWhenNoServerAnswers) {
+TEST_F(ResolvingTest, TimesOutIfNoServerResponds) {
   NameServer second(loop_);
   second.names["silent.test"] = {.is_silent = true};
   ASSERT_FALSE(configure_resolver(loop_, impatient({server_.address(), second.address()}, 2)));
@@ -208,7 +299,7 @@ TEST_F(ResolvingTest, GivesUpWhenNoServerAnswers) {
   EXPECT_EQ(second.udp_questions, 2);
 }
 
-TEST_F(ResolvingTest, SaysThatNoServerCanBeReached) {
+TEST_F(ResolvingTest, ReportsUnreachableServers) {
   Address nobody;
   {
     nobody = NameServer(loop_).address();
@@ -217,7 +308,7 @@ TEST_F(ResolvingTest, SaysThatNoServerCanBeReached) {
   EXPECT_EQ(error_of("both.test"), NameError::unreachable);
 }
 
-TEST_F(ResolvingTest, ForgetsTroubleThatIsOver) {
+TEST_F(ResolvingTest, RecoversAfterTemporaryErrors) {
   server_.names["failure.test"] = {.code = 2};
   {
     FaultPlan plan;
@@ -228,7 +319,7 @@ TEST_F(ResolvingTest, ForgetsTroubleThatIsOver) {
   EXPECT_EQ(error_of("failure.test"), NameError::server_failure);
 }
 
-TEST_F(ResolvingTest, AsksTheNextServerWhenOneFailsOrIsSilent) {
+TEST_F(ResolvingTest, QueriesNextServerAfterFailureOrTimeout) {
   NameServer first(loop_);
   first.names["both.test"] = {.code = 2};
   first.names["six.test"] = {.is_silent = true};
@@ -237,35 +328,40 @@ TEST_F(ResolvingTest, AsksTheNextServerWhenOneFailsOrIsSilent) {
   EXPECT_EQ(addresses_of("six.test"), Texts{"[2001:db8::6]:80"});
 }
 
-TEST_F(ResolvingTest, AsksAServerAtAnIpv6Address) {
+TEST_F(ResolvingTest, QueriesServerAtAnIpv6Address) {
   NameServer six(loop_, Address::loopback_ipv6(0));
   six.names["six.test"] = {.ipv6 = {"2001:db8::66"}};
   ASSERT_FALSE(configure_resolver(loop_, with_servers({six.address()})));
   EXPECT_EQ(addresses_of("six.test"), Texts{"[2001:db8::66]:80"});
 }
 
-TEST_F(ResolvingTest, AsksAgainOverTcpWhenAnAnswerIsCut) {
+TEST_F(ResolvingTest, RepeatsQueryOverTcpAfterATruncatedResponse) {
   NameEntry& entry = server_.names["long.test"] = {.is_long = true};
   for (int i = 0; i < 100; ++i) entry.ipv4.push_back("192.0.2." + std::to_string(i));
   EXPECT_EQ(addresses_of("long.test", {.ipv6 = false}).size(), 100u);
   EXPECT_EQ(server_.tcp_questions, 1);
-  // Failures come over TCP, too.
+  // Failures arrive over TCP, too.
   entry = {.code = 2, .is_long = true};
   EXPECT_EQ(error_of("long.test", {.ipv6 = false}), NameError::server_failure);
 }
 
-TEST_F(ResolvingTest, SaysThatItFailedWhenTheServerHangsUp) {
+TEST_F(ResolvingTest, ReportsServerFailureAfterTcpEof) {
   server_.names["long.test"] = {.is_long = true, .hangs_up = true};
   EXPECT_EQ(error_of("long.test", {.ipv6 = false}), NameError::server_failure);
 }
 
-TEST_F(ResolvingTest, IsNotTakenInByAnswersToOtherQuestions) {
+TEST_F(ResolvingTest, ReportsServerFailureAfterTcpReset) {
+  server_.names["long.test"] = {.is_long = true, .resets = true};
+  EXPECT_EQ(error_of("long.test", {.ipv6 = false}), NameError::server_failure);
+}
+
+TEST_F(ResolvingTest, IgnoresResponsesToOtherQueries) {
   server_.names["both.test"].is_forged = true;
   EXPECT_EQ(addresses_of("both.test").size(), 3u);
   EXPECT_EQ(server_.udp_questions, 2);
 }
 
-TEST_F(ResolvingTest, HasOneResultWhateverTheServerSays) {
+TEST_F(ResolvingTest, ReportsOneResultForAnyResponse) {
   Random random(5);
   int spoilt = 0;
   server_.mangle = [&](std::string& answer) {
@@ -287,7 +383,7 @@ TEST_F(ResolvingTest, HasOneResultWhateverTheServerSays) {
   EXPECT_GT(spoilt, 100);
 }
 
-TEST_F(ResolvingTest, GivesUpInTime) {
+TEST_F(ResolvingTest, TimesOut) {
   const Nanos before = loop_.now();
   EXPECT_EQ(error_of("silent.test", {.timeout = 20ms}), NameError::timeout);
   EXPECT_GE(loop_.now() - before, 20ms);
@@ -295,8 +391,8 @@ TEST_F(ResolvingTest, GivesUpInTime) {
     EXPECT_EQ(addresses_of("slow.test", {.timeout = timeout}), Texts{"192.0.2.9:80"});
 }
 
-// More than a socket holds: some are lost and asked for again.
-TEST_F(ResolvingTest, AnswersManyQuestionsAtOnce) {
+// More queries than a socket's buffer holds: lost ones are sent again.
+TEST_F(ResolvingTest, RunsManyQueriesAtOnce) {
   ASSERT_FALSE(configure_resolver(loop_, impatient({server_.address()}, 10)));
   std::list<Resolving> all;
   for (int i = 0; i < 200; ++i) {
@@ -311,7 +407,33 @@ TEST_F(ResolvingTest, AnswersManyQuestionsAtOnce) {
 
 // ---- the configuration
 
-TEST_F(ResolvingTest, ReadsTheConfigurationAgainWhenItHasChanged) {
+// The child opens other sockets, and sends the queries again. The parent runs the server.
+TEST_F(ResolvingTest, RepeatsQueriesInChildOfFork) {
+  std::optional<NameServer> server(std::in_place, loop_);
+  server->names["held.test"] = {.ipv4 = {"192.0.2.7"}, .ipv6_delay = 10ms, .ipv4_delay = 100ms};
+  EXPECT_FALSE(configure_resolver(loop_, with_servers({server->address()})));
+  const Resolving resolving = ask("held.test");
+  run_until(loop_, [&] { return server->udp_questions == 2; });
+  const auto child_finds_it = [&] {
+    server.reset();
+    if (loop_.after_fork()) return false;
+    while (results_ == 0) loop_.run(Run::once);
+    return addresses_ == Texts{"192.0.2.7:80"};
+  };
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::alarm(20);
+    ::_exit(child_finds_it() ? 0 : 1);
+  }
+  run_until(loop_, [&] { return results_ == 1; });
+  int status = -1;
+  while (::waitpid(pid, &status, WNOHANG) != pid) loop_.run_for(1ms);  // The child has an alarm.
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(addresses_, Texts{"192.0.2.7:80"});
+  EXPECT_EQ(server->udp_questions, 4);
+}
+
+TEST_F(ResolvingTest, ReloadsChangedConfiguration) {
   OwnFile file("resolv_conf", "search one.test\n");
   ResolverOptions options = with_servers({server_.address()});
   options.resolv_conf = file.path();
@@ -324,7 +446,22 @@ TEST_F(ResolvingTest, ReadsTheConfigurationAgainWhenItHasChanged) {
   EXPECT_EQ(addresses_of("db"), Texts{"192.0.2.2:80"});
 }
 
-TEST_F(ResolvingTest, RefusesConfigurationsThatMakeNoSense) {
+// For the root domain c-ares makes a name with two dots, and stops there.
+TEST_F(ResolvingTest, FindsSingleLabelNamesInTheRootDomain) {
+  server_.names["db"] = {.ipv4 = {"192.0.2.1"}};
+  server_.names["web.one.test"] = {.ipv4 = {"192.0.2.2"}};
+  for (const char* text : {"search .\n", "search . one.test\n", "search one.test .\n"}) {
+    OwnFile file("resolv_conf", text);
+    ResolverOptions options = with_servers({server_.address()});
+    options.resolv_conf = file.path();
+    ASSERT_FALSE(configure_resolver(loop_, options));
+    EXPECT_EQ(addresses_of("db"), Texts{"192.0.2.1:80"}) << text;
+    if (std::string_view(text).contains("one"))
+      EXPECT_EQ(addresses_of("web"), Texts{"192.0.2.2:80"}) << text;
+  }
+}
+
+TEST_F(ResolvingTest, RejectsInvalidConfigurations) {
   for (const ResolverOptions& options :
        {ResolverOptions{.timeout = -1ms}, ResolverOptions{.timeout = 3min},
         ResolverOptions{.tries = -1}, ResolverOptions{.tries = 11}}) {
@@ -333,7 +470,7 @@ TEST_F(ResolvingTest, RefusesConfigurationsThatMakeNoSense) {
   EXPECT_EQ(addresses_of("both.test").size(), 3u);
 }
 
-TEST_F(ResolvingTest, RefusesServersThatAreNoAddressesAndChangesUnderWay) {
+TEST_F(ResolvingTest, RejectsInvalidServersAndChangesDuringQueries) {
   EXPECT_EQ(configure_resolver(loop_, with_servers({*Address::path("/tmp/s")})),
             std::errc::invalid_argument);
   EXPECT_EQ(configure_resolver(loop_, with_servers({Address()})), std::errc::invalid_argument);
@@ -347,7 +484,7 @@ TEST_F(ResolvingTest, RefusesServersThatAreNoAddressesAndChangesUnderWay) {
 
 // ---- cancelling and destroying
 
-TEST_F(ResolvingTest, CallsNobodyWhenItIsCancelledWhateverHasHappened) {
+TEST_F(ResolvingTest, IsNotCalledBackAfterCancellation) {
   const std::int64_t active = loop_.active_count();
   const std::vector<int> fds = open_fds();
   for (const std::string_view name : {"both.test", "slow.test", "silent.test", "nobody.test",
@@ -366,7 +503,7 @@ TEST_F(ResolvingTest, CallsNobodyWhenItIsCancelledWhateverHasHappened) {
   EXPECT_EQ(open_fds(), fds);
 }
 
-TEST_F(ResolvingTest, GoesOnForTheOthersWhenOneIsCancelled) {
+TEST_F(ResolvingTest, ContinuesForOthersWhenOneIsCancelled) {
   Resolving first = ask("slow.test");
   const Resolving second = ask("slow.test");
   turn();
@@ -375,7 +512,7 @@ TEST_F(ResolvingTest, GoesOnForTheOthersWhenOneIsCancelled) {
   EXPECT_EQ(addresses_, Texts{"192.0.2.9:80"});
 }
 
-TEST_F(ResolvingTest, ForgetsCancelledQuestionsWhenTheLastOneIsAnswered) {
+TEST_F(ResolvingTest, DropsCancelledQueriesAfterTheLastResponse) {
   const std::int64_t active = loop_.active_count();
   Resolving silent = ask("silent.test");
   const Resolving second = ask("both.test");
@@ -423,7 +560,7 @@ TEST_F(ResolvingTest, HasOneResultThoughItsCallbackRunsTheLoop) {
 
 // ---- family by family
 
-TEST_F(ResolvingTest, TellsOfEachFamilyWhenItComes) {
+TEST_F(ResolvingTest, ReportsEachFamilyOnArrival) {
   std::string log;
   const Resolving resolving = each(
       "slow.test",
@@ -449,7 +586,7 @@ TEST_F(ResolvingTest, TellsOfEachFamilyWhenItComes) {
   EXPECT_EQ(log, "six four done");
 }
 
-TEST_F(ResolvingTest, TellsTheEndAloneIfThereAreNoAddresses) {
+TEST_F(ResolvingTest, ReportsOnlyTheEndWithoutAddresses) {
   for (const std::string_view name : {"nobody.test", "", "silent.test"}) {
     std::string log;
     const auto fail = [](const std::vector<Address>&) { FAIL(); };
@@ -460,7 +597,7 @@ TEST_F(ResolvingTest, TellsTheEndAloneIfThereAreNoAddresses) {
   }
 }
 
-TEST_F(ResolvingTest, TellsThatOneFamilyIsLate) {
+TEST_F(ResolvingTest, ReportsTimeoutOfTheOtherFamily) {
   server_.names["late.test"] = {
       .ipv6 = {"2001:db8::1"}, .ipv4 = {"192.0.2.1"}, .ipv4_delay = 10min};
   std::string log;
@@ -470,7 +607,7 @@ TEST_F(ResolvingTest, TellsThatOneFamilyIsLate) {
   EXPECT_EQ(log, "some timeout");
 }
 
-TEST_F(ResolvingTest, MayBeCancelledFamilyByFamily) {
+TEST_F(ResolvingTest, MayBeCancelledBetweenFamilies) {
   for (const bool runs_the_loop : {false, true}) {
     std::string log;
     std::optional<Resolving> resolving;
@@ -491,7 +628,7 @@ TEST_F(ResolvingTest, MayBeCancelledFamilyByFamily) {
   }
 }
 
-TEST_F(ResolvingTest, HasOneEndThoughACallbackRunsTheLoopToIt) {
+TEST_F(ResolvingTest, EndsOnceThoughCallbackRunsLoop) {
   std::string log;
   const Resolving resolving = each(
       "192.0.2.1",
@@ -506,7 +643,7 @@ TEST_F(ResolvingTest, HasOneEndThoughACallbackRunsTheLoopToIt) {
   EXPECT_EQ(log, "some done");
 }
 
-TEST_F(ResolvingTest, MayAskInsideItsCallback) {
+TEST_F(ResolvingTest, MayResolveInsideItsCallback) {
   Resolving resolving;
   int calls = 0;
   std::function<void()> again = [&] {
@@ -519,7 +656,7 @@ TEST_F(ResolvingTest, MayAskInsideItsCallback) {
   run_until(loop_, [&] { return calls == 10; });
 }
 
-TEST_F(ResolvingTest, MayLoseItsLoop) {
+TEST_F(ResolvingTest, MayOutliveItsLoop) {
   const std::vector<int> fds = open_fds();
   for (const std::string_view name : {"silent.test", "both.test", "192.0.2.1"}) {
     for (int turns = 0; turns < 3; ++turns) {
@@ -540,7 +677,7 @@ TEST_F(ResolvingTest, MayLoseItsLoop) {
   EXPECT_EQ(open_fds(), fds);
 }
 
-TEST_F(ResolvingTest, SurvivesRandomAskingAndCancelling) {
+TEST_F(ResolvingTest, SurvivesRandomQueriesAndCancellations) {
   Random random(7);
   const std::string_view names[] = {"both.test",   "six.test",  "silent.test", "slow.test",
                                     "nobody.test", "localhost", "192.0.2.1"};
@@ -567,7 +704,7 @@ TEST_F(ResolvingTest, SurvivesRandomAskingAndCancelling) {
 
 // ---- the system refuses
 
-TEST_F(ResolvingTest, SaysThatThereIsNoSocketAndRecovers) {
+TEST_F(ResolvingTest, ReportsMissingSocketAndRecovers) {
   for (const int error : {EMFILE, ENFILE, ENOMEM}) {
     FaultPlan plan;
     plan.fail_share(SystemCall::socket, 1, error, 1);
@@ -579,7 +716,7 @@ TEST_F(ResolvingTest, SaysThatThereIsNoSocketAndRecovers) {
   }
 }
 
-// From here on the kernel gives this process no more descriptors.
+// From here on this process cannot open descriptors.
 class NoDescriptors {
  public:
   NoDescriptors() {
@@ -598,8 +735,8 @@ class NoDescriptors {
   rlimit before_{};
 };
 
-// It would ask a server on this machine for ever, did it take the file for an empty one.
-TEST_F(ResolvingTest, TakesNoConfigurationThatItHasNoDescriptorToRead) {
+// If it took the file for an empty one, it would query a server on this machine without end.
+TEST_F(ResolvingTest, ReportsMissingDescriptorForTheConfiguration) {
   OwnFile file("resolv_conf", "search one.test\n");
   ResolverOptions options = with_servers({server_.address()});
   options.resolv_conf = file.path();
@@ -620,11 +757,11 @@ TEST_F(ResolvingTest, TakesNoConfigurationThatItHasNoDescriptorToRead) {
   EXPECT_EQ(server_.udp_questions, 6);
 }
 
-// select() knows no higher ones.
-TEST_F(ResolvingTest, AsksThroughDescriptorsAboveAThousand) {
+// select() supports no higher ones.
+TEST_F(ResolvingTest, UsesDescriptorsAboveFdSetsize) {
   rlimit limits{};
   ::getrlimit(RLIMIT_NOFILE, &limits);
-  if (limits.rlim_max < 2000) GTEST_SKIP() << "skipped: needs 2000 descriptors";
+  if (limits.rlim_max < 2000) GTEST_SKIP() << too_few_descriptors(2000);
   limits.rlim_cur = std::max<rlim_t>(limits.rlim_cur, 2000);
   ::setrlimit(RLIMIT_NOFILE, &limits);
   std::list<sys::Descriptor> filling;
@@ -636,7 +773,7 @@ TEST_F(ResolvingTest, AsksThroughDescriptorsAboveAThousand) {
   EXPECT_EQ(addresses_of("long.test"), Texts{"192.0.2.1:80"});
 }
 
-TEST_F(ResolvingTest, SurvivesWhatBefallsItsSockets) {
+TEST_F(ResolvingTest, SurvivesSystemCallFailures) {
   struct {
     SystemCall call;
     int error;
@@ -667,7 +804,7 @@ TEST_F(ResolvingTest, SurvivesWhatBefallsItsSockets) {
   }
 }
 
-TEST_F(ResolvingTest, DoesWithoutAHostsFileThatCannotBeRead) {
+TEST_F(ResolvingTest, IgnoresUnreadableHostsFile) {
   FaultPlan plan;
   plan.fail_share(SystemCall::open, 1, EACCES, 1);
   const FaultScope scope(plan);

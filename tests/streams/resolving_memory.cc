@@ -1,5 +1,5 @@
-// resolve() when c-ares has no memory: at its first allocation, its second, its third ... until a
-// scenario gets by without a failure. There is one result each time, and nothing leaks.
+// resolve() when c-ares runs out of memory: at its first allocation, its second, its third ...
+// until a scenario runs without a failure. There is one result each time, and nothing leaks.
 #include <ares.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 class Memory {
  public:
-  // The allocations number `first` to `last` from now on fail.
+  // The allocations `first` to `last` from now on fail.
   static void fail(std::uint64_t first, std::uint64_t last) {
     count_ = 0;
     first_ = first;
@@ -50,7 +50,7 @@ class ResolvingMemoryTest : public ::testing::Test {
   ResolvingMemoryTest() { Memory::give_to_cares(); }
   ~ResolvingMemoryTest() override { Memory::take_from_cares(); }
 
-  // Whether it has found what is to be found.
+  // Returns true if the expected result was found.
   static bool resolve_on_a_new_loop(std::string_view host, Nanos timeout) {
     const std::unique_ptr<Loop> loop = *Loop::create();
     NameServer server(*loop);

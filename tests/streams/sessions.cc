@@ -1,4 +1,4 @@
-// Sessions and serve(): who owns a session, when it goes, and what it is told.
+// Sessions and serve(): the owner of a session, its lifetime, and its callbacks.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What all sessions of a test share.
+// Shared by all sessions of a test.
 struct Book {
   int alive = 0;
   int opened = 0;
@@ -63,7 +63,7 @@ class Noting : public Session {
   Book& book_;
 };
 
-// A scripted clock, so that a grace costs no time.
+// A scripted clock, so that a grace takes no time.
 class SessionsTest : public ::testing::Test {
  protected:
   // The other end.
@@ -88,7 +88,7 @@ class SessionsTest : public ::testing::Test {
   std::optional<Sessions<Noting>> sessions_{loop_};
 };
 
-TEST_F(SessionsTest, GoWithTheirConnections) {
+TEST_F(SessionsTest, EndWithTheirConnections) {
   Stream& peer = open();
   open();
   EXPECT_EQ(sessions_->size(), 2u);
@@ -105,7 +105,7 @@ TEST_F(SessionsTest, GoWithTheirConnections) {
   EXPECT_EQ(book_.alive, 1);
 }
 
-TEST_F(SessionsTest, TakeTheRestWithThem) {
+TEST_F(SessionsTest, AreDestroyedWithTheList) {
   Stream& peer = open();
   open();
   peer.write("lost");
@@ -124,19 +124,19 @@ TEST_F(SessionsTest, MayOutliveTheLoop) {
   EXPECT_EQ(book_.alive, 0);
 }
 
-TEST_F(SessionsTest, EndWhenTheyAskForIt) {
+TEST_F(SessionsTest, EndThemselvesByAbort) {
   book_.when_data = [](Session& session) { session.abort(); };
   Stream& peer = open();
   Recorder log;
   peer.start(log);
   peer.write("x");
   turns();
-  EXPECT_EQ(book_.log, "x");  // And no on_closed().
+  EXPECT_EQ(book_.log, "x");  // on_closed() was not called.
   EXPECT_EQ(book_.alive, 0);
   EXPECT_EQ(log.error, std::errc::connection_reset);
 }
 
-TEST_F(SessionsTest, ThatEndInOnOpenAreNeverStarted) {
+TEST_F(SessionsTest, SessionEndedInOnOpenIsNeverStarted) {
   book_.when_opened = [](Session& session) { session.abort(); };
   auto pair = Stream::memory_pair(loop_);
   pair->second.write("x");
@@ -147,7 +147,7 @@ TEST_F(SessionsTest, ThatEndInOnOpenAreNeverStarted) {
   EXPECT_EQ(book_.alive, 0);
 }
 
-TEST_F(SessionsTest, MayTakeAllWithThemFromAnyCallback) {
+TEST_F(SessionsTest, MayDestroyAllSessionsInAnyCallback) {
   const auto take_all = [this](Session&) { sessions_.reset(); };
   for (std::function<void(Session&)>* when :
        {&book_.when_opened, &book_.when_data, &book_.when_drained, &book_.when_closed}) {
@@ -165,8 +165,8 @@ TEST_F(SessionsTest, MayTakeAllWithThemFromAnyCallback) {
   }
 }
 
-// What has ended is destroyed from the loop, which may be running inside its last call.
-TEST_F(SessionsTest, AreThereUntilTheLastCallReturnsThoughItRunsTheLoop) {
+// Ended sessions are destroyed from the loop, which may be running inside their last callback.
+TEST_F(SessionsTest, ExistUntilTheLastCallReturnsThoughItRunsTheLoop) {
   for (const bool are_all_ended : {false, true}) {
     int calls = 0;
     book_.when_closed = [&](Session&) {
@@ -184,7 +184,7 @@ TEST_F(SessionsTest, AreThereUntilTheLastCallReturnsThoughItRunsTheLoop) {
   }
 }
 
-TEST_F(SessionsTest, MayBeDestroyedInARunInsideTheLastCall) {
+TEST_F(SessionsTest, MayBeDestroyedInANestedRunInTheLastCall) {
   book_.when_closed = [this](Session&) {
     loop_.post([this] { sessions_.reset(); });
     turns();
@@ -203,7 +203,7 @@ TEST_F(SessionsTest, AreVisitedThoughTheyEndMeanwhile) {
   sessions_->for_each([&](Noting& session) {
     ++visits;
     session.abort();
-    // The one that comes next goes, too.
+    // Aborts the next one as well.
     int others = 0;
     sessions_->for_each([&](Noting& other) {
       if (++others == 1) other.abort();
@@ -246,19 +246,44 @@ TEST_F(SessionsTest, AreDrainedWhenTheLastHasEnded) {
   EXPECT_EQ(done, 1);
 }
 
-TEST_F(SessionsTest, WithNobodyAreDrainedAtOnceButNeverInsideTheCall) {
+TEST_F(SessionsTest, CallEachCallbackWhenDrainedTwice) {
+  book_.when_drained = [](Session&) {};
+  open();
+  std::string done;
+  sessions_->drain(100s, [&] { done += "first "; });
+  turns();
+  sessions_->drain(10s);
+  sessions_->drain(10s, [&] { done += "third "; });
+  turns();
+  EXPECT_EQ(done, "");
+  pass(11s);
+  EXPECT_EQ(done, "first third ");
+}
+
+TEST_F(SessionsTest, CallNoFurtherCallbackAfterDestructionInOne) {
+  std::string done;
+  sessions_->drain(10s, [&] {
+    done += "first ";
+    sessions_.reset();
+  });
+  sessions_->drain(10s, [&] { done += "second "; });
+  turns();
+  EXPECT_EQ(done, "first ");
+}
+
+TEST_F(SessionsTest, AreDrainedAsynchronouslyWhenEmpty) {
   int done = 0;
   sessions_->drain(10s, [&] { ++done; });
   EXPECT_EQ(done, 0);
   turns();
   EXPECT_EQ(done, 1);
-  open();  // Who comes later is told at once.
+  open();  // A session that opens later is drained at once.
   EXPECT_EQ(book_.log, "drain ");
   turns();
   EXPECT_EQ(done, 1);
 }
 
-TEST_F(SessionsTest, AreResetWhenTheGraceIsOverAndToldSo) {
+TEST_F(SessionsTest, AreResetWithOnClosedWhenTheGraceExpires) {
   book_.when_drained = [](Session&) {};
   int done = 0;
   open();
@@ -271,7 +296,7 @@ TEST_F(SessionsTest, AreResetWhenTheGraceIsOverAndToldSo) {
   EXPECT_EQ(done, 1);
 }
 
-TEST_F(SessionsTest, MayBeGivenAnyGrace) {
+TEST_F(SessionsTest, AcceptAnyGrace) {
   book_.when_drained = [](Session&) {};
   open();
   for (const Nanos grace : {Nanos::max(), kForever}) {
@@ -288,7 +313,7 @@ TEST_F(SessionsTest, MayBeGivenAnyGrace) {
   }
 }
 
-TEST_F(SessionsTest, AreEndedAllAtOnce) {
+TEST_F(SessionsTest, AreEndedTogetherByEndAll) {
   open();
   open();
   sessions_->end_all(Error::deadline);
@@ -298,14 +323,37 @@ TEST_F(SessionsTest, AreEndedAllAtOnce) {
   EXPECT_EQ(book_.alive, 0);
 }
 
-TEST_F(SessionsTest, AreToldOnceToDrainThoughItHappensInOnOpen) {
+TEST_F(SessionsTest, MayMoveTheStreamToARelayInOnOpen) {
+  auto onward = Stream::memory_pair(loop_);
+  Recorder client_log;
+  Recorder server_log;
+  Relaying relaying;
+  book_.when_opened = [&](Session& session) {
+    relaying = relay(std::move(session.stream()), std::move(onward->first),
+                     [&](const RelayResult&) { session.abort(); });
+  };
+  Stream& client = open();
+  client.start(client_log);
+  onward->second.start(server_log);
+  client.write("hello");
+  turns();
+  EXPECT_EQ(server_log.received, "hello");
+  EXPECT_EQ(sessions_->size(), 1u);
+  client.end();
+  onward->second.end();
+  turns();
+  EXPECT_EQ(book_.log, "");
+  EXPECT_EQ(book_.alive, 0);
+}
+
+TEST_F(SessionsTest, AreNotifiedOnceOfADrainStartedInOnOpen) {
   book_.when_opened = [this](Session&) { sessions_->drain(1s); };
   open();
   turns();
   EXPECT_EQ(book_.log, "drain closed ");
 }
 
-TEST_F(SessionsTest, AreToldOfTheLastDrainThoughItHappensInOnDrain) {
+TEST_F(SessionsTest, AreNotifiedOfADrainStartedInOnDrain) {
   bool is_first = true;
   book_.when_drained = [&](Session&) {
     if (std::exchange(is_first, false)) sessions_->drain(2s);
@@ -316,7 +364,7 @@ TEST_F(SessionsTest, AreToldOfTheLastDrainThoughItHappensInOnDrain) {
   EXPECT_EQ(book_.log, "drain drain drain ");
 }
 
-TEST_F(SessionsTest, ReachEachOther) {
+TEST_F(SessionsTest, MayAccessEachOther) {
   book_.when_data = [](Session& session) {
     session.sessions<Noting>().for_each([&](Noting& other) {
       if (&other != &session) other.stream().write("heard");
@@ -329,7 +377,7 @@ TEST_F(SessionsTest, ReachEachOther) {
   EXPECT_EQ(log.received, "heard");
 }
 
-TEST_F(SessionsTest, ThatDoNotReadDiscard) {
+TEST_F(SessionsTest, SessionWithoutReaderDiscardsInput) {
   struct Mute : Session {};
   Sessions<Mute> mutes(loop_);
   auto pair = Stream::memory_pair(loop_);
@@ -376,10 +424,10 @@ TEST_F(RelayingSessionsTest, FinishWithinTheGrace) {
   EXPECT_EQ(book_.log, "drain ");
   EXPECT_EQ(done, 1);
   EXPECT_EQ(book_.alive, 0);
-  EXPECT_FALSE(loop_.run() || loop_.has_work());  // And the grace keeps nobody waiting.
+  EXPECT_FALSE(loop_.run() || loop_.has_work());  // The grace's timer is gone.
 }
 
-TEST_F(RelayingSessionsTest, EndWhenTheGraceIsOver) {
+TEST_F(RelayingSessionsTest, EndWhenTheGraceExpires) {
   int done = 0;
   sessions_->drain(10s, [&] { ++done; });
   pass(10s - 1ms);
@@ -393,7 +441,7 @@ TEST_F(RelayingSessionsTest, EndWhenTheGraceIsOver) {
   EXPECT_EQ(server_log_.log, "end closed ");
 }
 
-TEST_F(RelayingSessionsTest, LeaveTheOthersTheirOwnEnd) {
+TEST_F(RelayingSessionsTest, DoNotAffectOtherSessions) {
   book_.when_drained = [](Session& session) { session.stream().set_deadline(0s); };
   open();
   sessions_->drain(10s);
@@ -402,7 +450,7 @@ TEST_F(RelayingSessionsTest, LeaveTheOthersTheirOwnEnd) {
   EXPECT_EQ(sessions_->size(), 1u);
 }
 
-TEST_F(SessionsTest, MayBeDestroyedByWhomTheyTellToDrain) {
+TEST_F(SessionsTest, MayBeDestroyedInOnDrain) {
   auto sessions = std::make_unique<Sessions<Noting>>(loop_);
   auto pair = Stream::memory_pair(loop_);
   sessions->open(std::move(pair->first), book_);
@@ -410,13 +458,13 @@ TEST_F(SessionsTest, MayBeDestroyedByWhomTheyTellToDrain) {
   int done = 0;
   const std::int64_t active = loop_.active_count();
   sessions->drain(1s, [&] { ++done; });
-  EXPECT_EQ(loop_.active_count(), active);  // No timer of one that has gone.
+  EXPECT_EQ(loop_.active_count(), active);  // A destroyed list leaves no timer.
   turns();
   EXPECT_EQ(done, 0);
   EXPECT_EQ(book_.alive, 0);
 }
 
-// Of a connection that had ended before: on_closed() is owed.
+// A session of a connection that had failed before: on_closed() is due.
 class LateSessionsTest : public SessionsTest {
  protected:
   void SetUp() override {
@@ -428,28 +476,28 @@ class LateSessionsTest : public SessionsTest {
   }
 };
 
-TEST_F(LateSessionsTest, AreToldSo) {
+TEST_F(LateSessionsTest, ReceiveOnClosedAtTheDeadline) {
   turns();
   EXPECT_EQ(book_.log, "closed ");
   EXPECT_EQ(book_.error, Error::deadline);
   EXPECT_EQ(book_.alive, 0);
 }
 
-TEST_F(LateSessionsTest, EndWithoutAnotherCallWhenTheyAskForIt) {
+TEST_F(LateSessionsTest, EndWithoutFurtherCallsAfterAbort) {
   sessions_->for_each([](Noting& session) { session.abort(); });
   turns();
   EXPECT_EQ(book_.log, "");
   EXPECT_EQ(book_.alive, 0);
 }
 
-TEST_F(LateSessionsTest, AreToldOnceWhenAllAreEnded) {
+TEST_F(LateSessionsTest, ReceiveOneOnClosedFromEndAll) {
   sessions_->end_all(Error::idle_timeout);
   turns();
   EXPECT_EQ(book_.log, "closed ");
   EXPECT_EQ(book_.error, Error::idle_timeout);
 }
 
-TEST_F(SessionsTest, WithoutMemoryForOneItsConnectionIsClosed) {
+TEST_F(SessionsTest, OutOfMemoryClosesTheConnection) {
   auto pair = Stream::memory_pair(loop_);
   Recorder log;
   pair->second.start(log);
@@ -469,7 +517,7 @@ class ServingTest : public ::testing::Test {
     EXPECT_TRUE(made);
     return std::move(*made);
   }
-  // A guest who says his name.
+  // Connects a client. Returns its Stream once the session is open.
   Stream& knock(const Server<Noting>& server) {
     const int before = book_.opened;
     connecting_ = connect(loop_, server.address(), [this](Result<Stream> stream) {
@@ -501,7 +549,7 @@ TEST_F(ServingTest, HasASessionForEachConnection) {
   EXPECT_EQ(server.listener().accepted(), 2u);
 }
 
-TEST_F(ServingTest, ServesTheBacklogBeforeItIsDone) {
+TEST_F(ServingTest, ServesTheBacklogBeforeTheDrainEnds) {
   Server<Noting> server = serve();
   server.listener().pause();
   connecting_ = connect(loop_, server.address(), [this](Result<Stream> stream) {
@@ -542,13 +590,13 @@ TEST_F(ServingTest, MayBeMovedAndAssignedTo) {
   EXPECT_EQ(book_.alive, 0);
 }
 
-TEST_F(ServingTest, SaysWhyItCannotListen) {
+TEST_F(ServingTest, ReportsWhyItCannotListen) {
   Server<Noting> server = serve();
   EXPECT_EQ(spate::serve<Noting>(loop_, server.address(), std::ref(book_)).error(),
             std::errc::address_in_use);
 }
 
-TEST_F(ServingTest, AcceptsNoMoreThanItMay) {
+TEST_F(ServingTest, RespectsConnectionLimit) {
   Server<Noting> server = serve({.max_connections = 1});
   knock(server);
   connecting_ = connect(loop_, server.address(), [this](Result<Stream> stream) {

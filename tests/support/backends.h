@@ -1,10 +1,14 @@
-// The backends that tests are run on.
+// The backends that tests run on.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -13,7 +17,7 @@
 
 namespace spate::testing {
 
-// Asked in a thread of its own: a ring that was closed interrupts its thread once more.
+// Created on a separate thread: a closed ring interrupts its thread once more.
 inline bool has_backend(std::string_view name) {
   bool has = false;
   std::thread([&] {
@@ -23,8 +27,8 @@ inline bool has_backend(std::string_view name) {
   return has;
 }
 
-// All that this machine has: many sandboxes forbid io_uring, and a loop that asks for it is then
-// made on another one. CreateTest.ThisMachineHasAllBackends says so.
+// Returns all that this machine has: many sandboxes forbid io_uring, and a loop that requests it
+// then uses another one. CreateTest.SucceedsForAllBackendsOnThisMachine fails then.
 inline const std::vector<std::string_view>& backends_here() {
   static const std::vector<std::string_view> here = [] {
     std::vector<std::string_view> names = Loop::backends();
@@ -34,8 +38,28 @@ inline const std::vector<std::string_view>& backends_here() {
   return here;
 }
 
-// Where a ring was closed: waits for the interruption that follows, for the next test's sake.
-// Whether it came.
+// Returns whether the backend registers descriptors in an epoll set: the ring does, too.
+inline bool uses_epoll(std::string_view backend) {
+  return backend == "epoll" || backend == "io_uring";
+}
+inline bool uses_select(std::string_view backend) { return backend == "select"; }
+
+// Generates parameters. A test that some backends cannot pass belongs to a separate suite, which is
+// instantiated with the others, so that a missing combination is not a skipped test.
+inline auto backends_where(const std::vector<std::string_view>& backends,
+                           bool (*holds)(std::string_view backend)) {
+  std::vector<std::string_view> some;
+  std::ranges::copy_if(backends, std::back_inserter(some), holds);
+  return ::testing::ValuesIn(some);
+}
+
+// Names a test after its backend.
+inline std::string backend_test_name(const ::testing::TestParamInfo<std::string_view>& backend) {
+  return std::string(backend.param);
+}
+
+// After a ring was closed: waits for the interruption that follows, so that it does not hit the
+// next test. Returns whether it came.
 inline bool await_interruption() {
   const int set = ::epoll_create1(EPOLL_CLOEXEC);
   epoll_event event;

@@ -1,4 +1,4 @@
-"""Drives a headless Chromium over its debugging pipe: JSON, a zero byte behind each message."""
+"""Drives a headless Chromium over its debugging pipe: JSON, with a zero byte after each message."""
 
 import itertools
 import json
@@ -84,7 +84,7 @@ class Page:
         return self.browser.call(method, self.session, **params)
 
     def ask(self, expression):
-        """The value of an expression of the page's own."""
+        """Returns the value of an expression in the page."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         if "exceptionDetails" in answer:
             raise AssertionError(f"{expression}: {answer['exceptionDetails']}")

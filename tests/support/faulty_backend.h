@@ -1,4 +1,4 @@
-// A backend that reports late what is true and reports what is not, as kernels do now and then.
+// A backend that reports true events late and false events now and then, as kernels do.
 #pragma once
 
 #include <map>
@@ -12,10 +12,10 @@
 
 namespace spate::testing {
 
-// One in so many; 0 is never.
+// One in so many; 0: never.
 struct Faults {
-  std::size_t late = 0;      // An event is held back: a level-triggered backend repeats it.
-  std::size_t spurious = 0;  // For each descriptor at each wait: everything asked for, untruly.
+  std::size_t late = 0;      // An event is delayed: a level-triggered backend repeats it.
+  std::size_t spurious = 0;  // For each descriptor at each wait: all its events, falsely.
   std::size_t stale = 0;     // At each wait: an event of an earlier registration.
   std::uint64_t seed = 1;
 };

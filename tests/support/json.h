@@ -1,4 +1,4 @@
-// JSON as RFC 8259 has it and not otherwise: what a test reads of what the library has written.
+// Strict JSON of RFC 8259, for tests that read the library's output.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ class JsonReader {
  public:
   explicit JsonReader(std::string_view text) : text_(text) {}
 
-  // Nothing, if it is anything else.
+  // Null, if it is anything else.
   std::optional<Json> read() {
     Json value;
     if (!read_value(value) || at_ != text_.size()) return std::nullopt;
@@ -110,7 +110,7 @@ class JsonReader {
     const std::string digits(text_.substr(at_ + 1, 4));
     if (digits.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos) return false;
     at_ += 4;
-    text += static_cast<char>(std::strtoul(digits.c_str(), nullptr, 16));  // Of ASCII.
+    text += static_cast<char>(std::strtoul(digits.c_str(), nullptr, 16));  // ASCII only.
     return true;
   }
   bool read_number(Json& value) {

@@ -1,4 +1,4 @@
-// A loop on a backend that there must be.
+// Makes a loop on a backend that must be available.
 #pragma once
 
 #include <gtest/gtest.h>

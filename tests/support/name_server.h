@@ -1,5 +1,5 @@
-// A name server on loopback, over UDP and TCP, which the test's own loop runs: it answers as the
-// test says.
+// A name server on loopback, over UDP and TCP, which runs on the test's own loop and answers as
+// configured.
 #pragma once
 
 #include <sys/socket.h>
@@ -20,7 +20,7 @@
 
 namespace spate::testing {
 
-// What is answered when a name is asked for.
+// The reply to queries for a name.
 struct NameEntry {
   std::vector<std::string> ipv6{};
   std::vector<std::string> ipv4{};
@@ -28,18 +28,20 @@ struct NameEntry {
   int code = 0;         // 2 for a failure, 3 for no such host, 5 for a refusal.
   int ipv4_code = 0;    // Instead, for IPv4 alone.
   int ipv6_code = 0;
+  unsigned ttl = 0;  // Seconds.
   Nanos ipv6_delay{0};
   Nanos ipv4_delay{0};
   bool is_silent = false;
   bool is_long = false;      // Cut over UDP.
   bool hangs_up = false;     // Over TCP.
-  bool is_nonsense = false;  // Announces a record that is not there.
-  bool is_forged = false;    // Answers to other questions come first, and one of somebody else's.
+  bool resets = false;       // Resets TCP connections.
+  bool is_nonsense = false;  // Announces a missing record.
+  bool is_forged = false;    // Replies to other queries and from elsewhere come first.
 };
 
 class NameServer {
  public:
-  // At a port that the kernel chooses, the same for both.
+  // Listens at a port that the kernel chooses, the same for both.
   explicit NameServer(Loop& loop, const Address& address = Address::loopback_ipv4(0))
       : loop_(loop) {
     while (!bind_both(address)) close_both();
@@ -54,9 +56,9 @@ class NameServer {
     close_both();
   }
 
-  // Names that are not here do not exist. In lower case, without a dot at the end.
+  // Other names do not exist. In lower case, without a dot at the end.
   std::map<std::string, NameEntry> names;
-  // Spoils what is sent over UDP.
+  // Corrupts replies sent over UDP.
   std::function<void(std::string&)> mangle;
 
   Address address() const { return address_; }
@@ -71,7 +73,7 @@ class NameServer {
   static constexpr std::uint16_t kAaaa = 28;
   static constexpr std::uint16_t kCname = 5;
 
-  // An answer that waits, or is on its way over TCP: both keep what they need until it is done.
+  // A reply that is delayed, or in transit over TCP: both keep their state until it is sent.
   struct Delayed {
     Delayed(Loop& loop, Delegate<Timer> callback) : timer(loop, callback) {}
     Timer timer;
@@ -159,7 +161,7 @@ class NameServer {
     return {static_cast<char>(value >> 8), static_cast<char>(value & 255)};
   }
 
-  // The name in the question, and behind it where its type is.
+  // Returns the name in the query. Sets `at` to the position of its type.
   static Text name_in(std::string_view question, std::size_t& at) {
     Text name;
     for (at = 12; question[at] != 0; at += static_cast<unsigned char>(question[at]) + 1u) {
@@ -180,10 +182,9 @@ class NameServer {
     }
     return text + '\0';
   }
-  static Text record(const Text& name, std::uint16_t type, const Text& data) {
-    const Text ttl(4, '\0');
-    return name + number(type) + number(1) + ttl + number(static_cast<unsigned>(data.size())) +
-           data;
+  static Text record(const Text& name, std::uint16_t type, const Text& data, unsigned ttl) {
+    return name + number(type) + number(1) + number(ttl >> 16) + number(ttl & 0xffff) +
+           number(static_cast<unsigned>(data.size())) + data;
   }
   static Text bytes_of(const std::string& address, std::uint16_t type) {
     const Address parsed = *Address::ip(address, 0);
@@ -201,11 +202,17 @@ class NameServer {
     const NameEntry entry = found == names.end() ? NameEntry{.code = 3} : found->second;
     if (entry.is_silent) return;
     if (over_tcp && entry.hangs_up) return static_cast<void>(::shutdown(fd, SHUT_RDWR));
+    if (over_tcp && entry.resets) return reset(fd);
     Text text = answer_to(question.substr(0, at + 4), entry, entry.is_long && !over_tcp);
     if (entry.is_forged) forge(text, fd, peer);
     if (mangle && !over_tcp) mangle(text);
     reply(over_tcp ? number(static_cast<unsigned>(text.size())) + text : text, fd, peer,
           type == kAaaa ? entry.ipv6_delay : entry.ipv4_delay);
+  }
+
+  static void reset(int fd) {
+    const sockaddr nobody{.sa_family = AF_UNSPEC, .sa_data = {}};
+    ::connect(fd, &nobody, sizeof(nobody));
   }
 
   Text answer_to(std::string_view question, const NameEntry& entry, bool is_cut) {
@@ -220,8 +227,8 @@ class NameServer {
            number(0) + Text(question.substr(12)) + records;
   }
 
-  // Nothing; an answer to another number, which says that there is no such host; one that names
-  // another host; and one that comes from where nobody was asked.
+  // Sends an empty packet; a reply with another ID, which says that the host does not exist; one
+  // that names another host; and one from another address.
   void forge(Text text, int fd, const Address& peer) {
     text[3] = static_cast<char>(text[3] | 3);
     send({}, fd, peer);
@@ -241,12 +248,13 @@ class NameServer {
     if (!entry.alias.empty()) {
       const Text target = labels(entry.alias);
       ++count;
-      return record(name, kCname, target) + records_of(names[entry.alias], target, type, count);
+      return record(name, kCname, target, entry.ttl) +
+             records_of(names[entry.alias], target, type, count);
     }
     for (const std::string& address : type == kA      ? entry.ipv4
                                       : type == kAaaa ? entry.ipv6
                                                       : std::vector<std::string>()) {
-      records += record(name, type, bytes_of(address, type));
+      records += record(name, type, bytes_of(address, type), entry.ttl);
       ++count;
     }
     return records;

@@ -1,4 +1,4 @@
-// Which descriptors this process has open: what a test compares before and after to find a leak.
+// The open descriptors of this process: a test compares them before and after to find a leak.
 #pragma once
 
 #include <dirent.h>

@@ -1,4 +1,4 @@
-// A file that is there as long as the test runs, under a name that no other test has.
+// A file that exists while the test runs, under a name that no other test uses.
 #pragma once
 
 #include <gtest/gtest.h>

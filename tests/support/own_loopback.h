@@ -1,5 +1,5 @@
-// A loopback address that no other process uses: somebody else's test that connects to a port at
-// which nobody listens any more must not find a listener of ours there.
+// A loopback address that no other process uses. Otherwise another process's test that connects to
+// a closed port might find a listener of ours there.
 #pragma once
 
 #include <unistd.h>
@@ -11,7 +11,7 @@
 
 namespace spate::testing {
 
-// 127.64.0.0/10, by the number of the process that asks first.
+// Returns an address in 127.64.0.0/10, derived from the ID of the first process that calls it.
 inline std::uint32_t own_loopback() {
   static const std::uint32_t own =
       0x7f400000u | (static_cast<std::uint32_t>(::getpid()) & 0x3fffff);

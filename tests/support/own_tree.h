@@ -1,4 +1,4 @@
-// A directory that is there as long as the test runs, and files in it whose times are known.
+// A directory that exists while the test runs, and files in it with fixed times.
 #pragma once
 
 #include <fcntl.h>
@@ -16,13 +16,13 @@ namespace spate::testing {
 
 class OwnTree {
  public:
-  // That of files: Mon, 13 Nov 2023 10:00:00 GMT.
+  // The time of files: Mon, 13 Nov 2023 10:00:00 GMT.
   static constexpr std::int64_t kWritten = 1'699'869'600;
 
   OwnTree() {
     const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
     std::string name = "spate_tree_" + std::string(test->name());
-    std::ranges::replace(name, '/', '_');  // Of a test with a parameter.
+    std::ranges::replace(name, '/', '_');  // In the name of a parameterised test.
     path_ = std::filesystem::absolute(name);
     std::filesystem::remove_all(path_);
     std::filesystem::create_directories(path_ / "root");
@@ -32,7 +32,7 @@ class OwnTree {
   OwnTree& operator=(const OwnTree&) = delete;
 
   std::string root() const { return at(""); }
-  // "../name" lies beside the root.
+  // Returns a path below the root; "../name" is beside it.
   std::string at(const std::string& name) const { return (path_ / "root" / name).string(); }
 
   void write(const std::string& name, std::string_view text, std::int64_t time = kWritten) {

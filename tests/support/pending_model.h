@@ -1,5 +1,4 @@
-// What the pending queue has to do, written down as plainly as possible: the tests of the queue and
-// of whole loops compare with it.
+// A plain model of the pending queue: the tests of the queue and of whole loops compare with it.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +12,7 @@
 
 namespace spate::testing {
 
-// Items are numbers that the test gives out.
+// Items are numbers that the test assigns.
 class PendingModel {
  public:
   struct Item {
@@ -31,7 +30,7 @@ class PendingModel {
     line.push_back({{id, events}, false});
   }
 
-  // What was queued for it.
+  // Removes it from the queue. Returns its queued events.
   Events remove(int id) {
     for (Line& line : lines_) {
       for (auto entry = line.begin(); entry != line.end(); ++entry) {
@@ -44,7 +43,7 @@ class PendingModel {
     return Events::none;
   }
 
-  // Takes these away from what is queued for it.
+  // Removes these events of one watcher from the queue.
   void drop(int id, Events events) {
     for (Line& line : lines_) {
       for (Entry& entry : line) {
@@ -70,7 +69,7 @@ class PendingModel {
     budget_ = budget;
   }
 
-  // The next to be called; nothing when the turn is over.
+  // Returns the next to be called; nothing at the end of the turn.
   std::optional<Item> take() {
     for (std::size_t level = kPriorityLevels; level-- > 0;) {
       Line& line = lines_[level];

@@ -17,7 +17,7 @@ class Random {
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
     return x ^ (x >> 31);
   }
-  // 0 ... bound - 1.
+  // Returns 0 ... bound - 1.
   std::size_t below(std::size_t bound) { return next() % bound; }
   std::int64_t span(std::int64_t bound) {
     return static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(bound));

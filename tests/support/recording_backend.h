@@ -1,4 +1,4 @@
-// A backend that writes down what it is told, for tests of what tells it.
+// A backend that records its calls, for tests of its callers.
 #pragma once
 
 #include <map>
@@ -31,7 +31,7 @@ class RecordingBackend final : public Backend {
   long wait(Nanos, ReadyList&) override { return 0; }
   std::error_code reopen() override { return {}; }
 
-  // What was changed since the last time it was asked.
+  // Returns the changes since the last call.
   std::vector<Change> take_changes() { return std::exchange(changes, {}); }
 
   std::vector<Change> changes;

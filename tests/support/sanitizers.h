@@ -1,4 +1,4 @@
-// Whether a sanitizer watches: tests then do less of the same, and leave counting memory to it.
+// Whether a sanitizer is active: tests then do fewer repetitions, and do not count memory.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -9,7 +9,8 @@
 #endif
 #endif
 
-// What it needs of a thread is gone before the last functions of the thread's keys are called.
+// ThreadSanitizer releases its per-thread data before the last destructors of thread-specific keys
+// run.
 #if defined(__SANITIZE_THREAD__)
 #define SPATE_TEST_THREAD_SANITIZED 1
 #elif defined(__has_feature)
@@ -18,7 +19,7 @@
 #endif
 #endif
 
-// The address sanitizer alone looks for leaks.
+// Only the address sanitizer detects leaks.
 #if defined(__SANITIZE_ADDRESS__)
 #define SPATE_TEST_FINDS_LEAKS 1
 #elif defined(__has_feature)
@@ -33,12 +34,6 @@ namespace spate::testing {
 inline constexpr bool kIsSanitized = true;
 #else
 inline constexpr bool kIsSanitized = false;
-#endif
-
-#ifdef SPATE_TEST_THREAD_SANITIZED
-inline constexpr bool kIsThreadSanitized = true;
-#else
-inline constexpr bool kIsThreadSanitized = false;
 #endif
 
 }  // namespace spate::testing

@@ -1,4 +1,4 @@
-// A clock and a backend that do what a test says, so that no test waits for time to pass.
+// A clock and a backend that a test controls, so that no test waits for time to pass.
 #pragma once
 
 #include <cerrno>
@@ -11,18 +11,18 @@
 
 namespace spate::testing {
 
-// Stands still unless told otherwise.
+// Stands still until a test moves it.
 class ScriptedClock final : public Clock {
  public:
   Nanos monotonic() override { return monotonic_; }
   WallTime wall() override { return wall_; }
 
-  // Both clocks go on together, as time passes.
+  // Advances both clocks, as time passes.
   void advance(Nanos span) {
     monotonic_ += span;
     wall_ += span;
   }
-  // Somebody sets the wall clock.
+  // Changes the wall clock, as settimeofday() does.
   void jump_wall(Nanos span) { wall_ += span; }
 
  private:
@@ -30,7 +30,8 @@ class ScriptedClock final : public Clock {
   WallTime wall_{std::chrono::seconds{1'700'000'000}};
 };
 
-// Knows what the loop asked for, reports what the test says, and lets time pass instead of waiting.
+// Records the loop's registrations, reports the events that the test wants, and advances the clock
+// instead of waiting.
 class ScriptedBackend final : public Backend {
  public:
   struct Change {
@@ -77,7 +78,7 @@ class ScriptedBackend final : public Backend {
   void report(int fd, Events events) {
     next_.push_back({fd, registered[fd].generation, events, 0});
   }
-  // The next wait reports exactly this.
+  // The next wait reports exactly this event.
   void report(const Ready& ready) { next_.push_back(ready); }
 
   struct Registration {
@@ -85,10 +86,10 @@ class ScriptedBackend final : public Backend {
     std::uint32_t generation = 0;
   };
   std::map<int, Registration> registered;
-  std::map<int, long> refusals;  // What modify() answers for a descriptor.
+  std::map<int, long> refusals;  // The result of modify() for a descriptor.
   std::vector<Change> changes;
   std::vector<Nanos> waits;
-  long wait_error = 0;  // What wait() answers: a negated errno.
+  long wait_error = 0;  // The result of wait(): a negated errno.
   int reopened = 0;
 
  private:
@@ -96,7 +97,7 @@ class ScriptedBackend final : public Backend {
   std::vector<Ready> next_;
 };
 
-// A loop on both, with both at hand.
+// A loop on both, which the test can access.
 struct ScriptedLoop {
   ScriptedClock clock;
   ScriptedBackend* backend;

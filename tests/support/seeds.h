@@ -1,5 +1,5 @@
 // Seeds of random tests. In the environment SPATE_SEED=<number> repeats one alone,
-// SPATE_SEEDS=<number> has that many run, SPATE_SEEDS=<first>..<last> those, as in Worlds.
+// SPATE_SEEDS=<number> runs that many, SPATE_SEEDS=<first>..<last> runs those, as in Worlds.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace spate::testing {
 
-// Of none, which nobody means, a test would say that it has passed.
+// Aborts on an empty range, which would make a test pass without running.
 inline std::vector<std::uint64_t> seeds_from(std::uint64_t first, std::uint64_t last) {
   if (last < first) std::abort();
   std::vector<std::uint64_t> all(last - first + 1);

@@ -1,8 +1,8 @@
-// Two network namespaces with a wire between them, which this thread carries packet by packet: it
-// delays them, or loses them, as a test says, and knows which connections were tried.
+// Two network namespaces connected by a wire, which this thread carries packet by packet: it delays
+// packets, or drops them, as a test wants, and records the connection attempts.
 //
 // The thread that makes one is inside the near namespace until it is destroyed. Needs `ip`, the
-// kernel's tun device, and root or namespaces of users: why_not() says what is missing.
+// kernel's tun device, and root or user namespaces: why_not() returns the reason if one is missing.
 #pragma once
 
 #include <fcntl.h>
@@ -24,12 +24,13 @@
 #include "spate/net/address.h"
 #include "spate/timer.h"
 #include "sys/descriptor.h"
+#include "tests/support/missing.h"
 
 namespace spate::testing {
 
 class SlowNetwork {
  public:
-  // How packets of one family fare, each way.
+  // The treatment of packets of one family, each way.
   struct Way {
     Nanos delay{0};
     bool is_black_hole = false;
@@ -44,18 +45,19 @@ class SlowNetwork {
   static constexpr std::string_view kFarIpv4 = "10.99.0.2";
   static constexpr std::string_view kFarIpv6 = "fd00:99::2";
 
-  // Empty if there is nothing that keeps one from being made.
+  // Returns the reason why one cannot be made; empty if it can.
   static std::string why_not() {
-    if (std::system("ip -V >/dev/null 2>&1") != 0) return "needs `ip`, of the package iproute2";
-    if (::access("/dev/net/tun", R_OK | W_OK) != 0) return "needs /dev/net/tun";
-    if (::geteuid() != 0 && !become_root()) return "needs root, or leave to make namespaces";
+    if (std::system("ip -V >/dev/null 2>&1") != 0) return "ip is not installed (package iproute2)";
+    if (::access("/dev/net/tun", R_OK | W_OK) != 0)
+      return "/dev/net/tun is missing: load the module tun";
+    if (::geteuid() != 0 && !become_root()) return no_network_namespace();
     const sys::Descriptor here = current();
-    if (::unshare(CLONE_NEWNET) != 0) return "needs leave to make a namespace of the network";
+    if (::unshare(CLONE_NEWNET) != 0) return no_network_namespace();
     const sys::Descriptor tun = make_tun();
     const bool has_addresses = tun.is_open() && set_up("10.99.0.1/24", "fd00:99::1/64");
     enter(here);
-    if (!tun.is_open()) return "needs leave to make a tun device";
-    return has_addresses ? "" : "needs IPv4 and IPv6 in the kernel";
+    if (!tun.is_open()) return "a tun device is not permitted: run as root";
+    return has_addresses ? "" : "IPv4 or IPv6 is missing: enable both in the kernel";
   }
 
   explicit SlowNetwork(Loop& loop) : loop_(loop), home_(current()) {
@@ -74,7 +76,7 @@ class SlowNetwork {
   }
   ~SlowNetwork() { enter(home_); }
 
-  // Calls `function` inside the far namespace: what it opens belongs there.
+  // Calls `function` inside the far namespace: sockets that it opens belong there.
   template <class Function>
   auto far(Function function) {
     enter(far_);
@@ -110,8 +112,8 @@ class SlowNetwork {
     if (::ioctl(tun.get(), TUNSETIFF, &request) != 0) return sys::Descriptor();
     return tun;
   }
-  // In a namespace of users that has a network of its own, with a loopback for the tests that
-  // follow: there is no way back.
+  // Enters a user namespace with a new network namespace, whose loopback is up for the tests that
+  // follow. This cannot be undone.
   static bool become_root() {
     const std::string user = std::to_string(::geteuid());
     if (::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return false;
@@ -153,7 +155,7 @@ class SlowNetwork {
     }
   }
 
-  // TCP's first packet has SYN and no ACK; when it is sent again it counts once.
+  // TCP's first packet has SYN and no ACK; a retransmission does not count again.
   void note(std::string_view packet, bool is_ipv6) {
     const std::size_t header =
         is_ipv6 ? 40 : (static_cast<unsigned char>(packet[0]) & 15u) * std::size_t{4};

@@ -1,4 +1,4 @@
-// What the kernel's errno is as a std::error_code.
+// Converts an errno to a std::error_code.
 #pragma once
 
 #include <system_error>

@@ -11,14 +11,15 @@
 
 namespace spate::testing {
 
-// What becomes of a handshake between the two sides.
+// The results of a handshake on both sides.
 struct Handshake {
   TlsResult<Stream> client = std::unexpected(TlsFailure{});
   TlsResult<Stream> server = std::unexpected(TlsFailure{});
   int calls = 0;
 };
 
-// `plain` is the client's side and the server's. Until both have been told, or nothing more comes.
+// Shakes hands over `plain`, the client's side and the server's. Returns when both sides have their
+// result, or after 30 seconds.
 inline Handshake shake_hands(Loop& loop, std::pair<Stream, Stream> plain, const TlsContext& client,
                              const TlsContext& server, std::string_view host = "localhost") {
   Handshake shaken;

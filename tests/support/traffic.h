@@ -1,4 +1,4 @@
-// A bit of everything a loop does, with an account of it: for tests that make the system misbehave
+// Some traffic of each kind in a loop, with an account of it: for tests that make the system fail
 // meanwhile.
 #pragma once
 
@@ -21,7 +21,7 @@
 namespace spate::testing {
 
 // Bytes through a socket, a timer, tasks and sends of another thread, signals. Ends by itself when
-// all of it is through; a callback for nothing is fine, a lost one keeps the loop from ending.
+// everything has arrived; a spurious callback is allowed, a lost one keeps the loop from ending.
 class Traffic {
  public:
   static constexpr int kBytes = 200'000;
@@ -53,7 +53,7 @@ class Traffic {
     ::raise(SIGUSR1);
     return true;
   }
-  // Runs until all is through, whatever errors the waits report.
+  // Runs until everything has arrived, whatever errors the waits return.
   void run() {
     while (!is_through() && !gave_up) {
       if (loop_.run()) ++errors;

@@ -1,4 +1,4 @@
-"""A WebSocket client that is no more than the frames, for tests."""
+"""A minimal WebSocket client, with frames only, for tests."""
 
 import os
 import socket
@@ -40,7 +40,7 @@ class WebSocket:
         self.send(text.encode())
 
     def receive(self):
-        """The next frame: its opcode and payload; None at the end of the connection."""
+        """Returns the next frame: its opcode and payload; None at the end of the connection."""
         head = self.file.read(2)
         if len(head) < 2:
             return None
@@ -52,7 +52,7 @@ class WebSocket:
         return head[0] & 0x0f, self.file.read(size)
 
     def hear(self):
-        """The next message's text."""
+        """Returns the next message's text."""
         opcode, payload = self.receive()
         assert opcode == TEXT, opcode
         return payload.decode()

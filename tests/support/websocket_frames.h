@@ -1,4 +1,4 @@
-// Frames of WebSocket made byte by byte, right and wrong ones, for tests.
+// Frames of WebSocket made byte by byte, valid and invalid ones, for tests.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ struct FrameForm {
   int first = 0x81;       // FIN, RSV and the opcode.
   bool is_masked = true;  // With `mask`.
   std::string_view mask = "\x37\xfa\x21\x3d";
-  int size_bytes = -1;          // 0, 2 or 8; -1: as few as it takes.
-  std::int64_t said_size = -1;  // In place of the payload's.
+  int size_bytes = -1;          // 0, 2 or 8; -1: the fewest possible.
+  std::int64_t said_size = -1;  // Replaces the payload's size.
 };
 
 inline std::string frame(FrameForm form, std::string_view payload) {

@@ -1,5 +1,5 @@
-// connect() by name and Client, who come through in the end: names with addresses of all kinds, in
-// Worlds with weather of all kinds.
+// connect() by name and Client reach the server in the end: names with all kinds of addresses, in
+// Worlds with all kinds of faults.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ auto serve_greetings(Loop& loop) {
   return server ? std::move(*server) : Server<Greeter>();
 }
 
-// What a connection is good for: its server greets.
+// Uses a connection: its server greets.
 class Greeted final : public StreamHandler {
  public:
   void start(Stream stream) {
@@ -76,7 +76,7 @@ struct Street {
 
 enum class RaceMistake : std::uint8_t { none, forgets_that_it_has_cancelled };
 
-// All that may be there; of a server's that is well, both of its own at least.
+// Draws from all addresses; if the server is up, both of its addresses are included.
 std::vector<Address> drawn_addresses(const Street& street, bool is_well) {
   std::vector<Address> addresses;
   for (const Host* host : {&street.hole, &street.nobody, &street.server}) {
@@ -104,7 +104,7 @@ ConnectOptions drawn_connect(World& world) {
           .ipv6_first = world.draw(2) == 0};
 }
 
-// Begins attempts and gives some of them up, until one has succeeded when all is well.
+// Makes attempts and cancels some of them, until one has succeeded after the faults are over.
 class Seeker {
  public:
   Seeker(Street& street, Loop& loop, RaceMistake mistake)
@@ -151,7 +151,7 @@ class Seeker {
     }
     if (!is_done_) next_.start(drawn_span(world_, 3s));
   }
-  // By the host's own clock, of which a tenth is the most that it may be wrong.
+  // By the host's own clock, which may be wrong by a tenth.
   void check_time(std::error_code error) {
     const auto taken = static_cast<double>((world_.now() - began_).count());
     const auto most = static_cast<double>(options_.timeout.count());
@@ -203,7 +203,7 @@ void play_race(World& world, RaceMistake mistake) {
     world.at(time,
              [&world, answer = drawn_street(street)] { world.answer_name(kGreetName, answer); });
   world.at(kConnectTrouble, [&] {
-    // A server that could not listen is started anew, as a service manager would.
+    // Restarts a server that could not listen, as a service manager would.
     street.server.resume();
     if (street.server.is_up()) street.server.crash();
     street.server.restart();
@@ -224,12 +224,12 @@ void play_race(World& world, RaceMistake mistake) {
 
 SPATE_SWARM(ARaceEndsOnceAndInTime, 1200, [](World& world) { play_race(world, RaceMistake::none); })
 
-TEST(SimSwarmMistakes, AnAttemptThatIsNotCancelledIsFound) {
+TEST(SimSwarmDefects, AttemptThatIsNotCancelledIsDetected) {
   expect_found(20, "an attempt tells once, and nothing when it was given up",
                [](World& world) { play_race(world, RaceMistake::forgets_that_it_has_cancelled); });
 }
 
-// ---- a Client, that stays connected
+// ---- a Client that stays connected
 
 ClientOptions drawn_client(World& world) {
   ClientOptions options;
@@ -242,7 +242,7 @@ ClientOptions drawn_client(World& world) {
   return options;
 }
 
-// Keeps a Client, stops it now and then, and knows what it has to be.
+// Owns a Client, stops it now and then, and checks its state.
 class Keeper {
  public:
   Keeper(World& world, Loop& loop, const Address& server)

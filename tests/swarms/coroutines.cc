@@ -1,5 +1,5 @@
-// Coroutines in Worlds with weather of all kinds: each question gets its own answer, deadlines
-// hold, and what is cancelled leaves nothing behind.
+// Coroutines in Worlds with all kinds of faults: each request gets its response, deadlines hold,
+// and cancelled operations leave nothing behind.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -90,7 +90,7 @@ coro::Task<void> insist(Quest* quest) {
     sim::sometimes(is_late, "a conversation takes too long");
     sim::sometimes(!outcome && !is_late, "a conversation fails");
     sim::sometimes(outcome.has_value() && quest->attempts > 1, "another attempt succeeds");
-    // By the host's own clock, of which a tenth is the most that it may be wrong.
+    // By the host's own clock, which may be wrong by a tenth.
     sim::always(!is_late || span >= 27s, "no deadline is early");
     co_await coro::sleep(1s);
   }
@@ -107,7 +107,7 @@ void play_coroutines(World& world) {
     std::unique_ptr<coro::Scope> scope =
         client.run([](Loop& loop) { return std::make_unique<coro::Scope>(loop); });
     client.run([&](Loop&) { scope->spawn(insist(&quest)); });
-    // A server that could not listen is started anew, as a service manager would.
+    // Restarts a server that could not listen, as a service manager would.
     world.at(kCoroTrouble + 1s, [&] {
       server.resume();
       if (server.is_up()) server.crash();

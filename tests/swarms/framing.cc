@@ -1,5 +1,5 @@
-// Messages in each of the framings, which come as they were sent, in Worlds with weather of all
-// kinds: in pieces of any size, or not at all.
+// Messages in each of the framings arrive unchanged, in Worlds with all kinds of faults: in pieces
+// of any size, or not at all.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,10 +37,10 @@ LengthField drawn_length(World& world) {
   LengthField field{.width = kWidths[world.draw(4)],
                     .order = world.draw(2) == 0 ? ByteOrder::big : ByteOrder::little,
                     .offset = world.draw(3),
-                    .behind = world.draw(3),
+                    .after = world.draw(3),
                     .max = kMostMessage};
   if (world.draw(2) == 0)
-    field.adjustment = -static_cast<std::int64_t>(field.offset + field.width + field.behind);
+    field.adjustment = -static_cast<std::int64_t>(field.offset + field.width + field.after);
   return field;
 }
 
@@ -56,7 +56,7 @@ AnyFraming drawn_framing(World& world) {
   }
 }
 
-// What has no delimiter in it, and no part of one at its end.
+// Returns a message without the delimiter, and without a part of it at the end.
 std::string drawn_message(World& world, std::size_t size) {
   std::string message;
   for (std::uint64_t drawn = world.draw(1000); message.size() < size; drawn = drawn * 7 + 3)
@@ -64,23 +64,23 @@ std::string drawn_message(World& world, std::size_t size) {
   return message;
 }
 
-// As it goes over the wire.
+// Returns the message as it is sent.
 std::string framed(const AnyFraming& framing, const std::string& message) {
   if (const auto* line = std::get_if<Delimiter>(&framing))
     return message + std::string(line->delimiter);
   const auto* field = std::get_if<LengthField>(&framing);
   if (field == nullptr) return message;
-  std::string text(field->offset + field->width + field->behind, 'h');
+  std::string text(field->offset + field->width + field->after, 'h');
   std::byte prefix[8];
   LengthField honest = *field;
-  honest.max = SIZE_MAX;  // What is too long is sent nevertheless.
+  honest.max = SIZE_MAX;  // Sends messages that are too long nevertheless.
   sim::always(honest.write(message.size(), prefix), "the length can be written");
   for (std::size_t i = 0; i < field->width; ++i)
     text[field->offset + i] = static_cast<char>(prefix[i]);
   return text + message;
 }
 
-// What goes over one connection, and what has come of it.
+// The messages of one connection, and how many arrived.
 struct Conversation {
   AnyFraming framing;
   std::vector<std::string> messages;
@@ -105,15 +105,15 @@ Conversation drawn_conversation(World& world) {
   return conversation;
 }
 
-// The server's and the client's: what both know of it.
+// Shared by the server and the client.
 struct Talk {
   World& world;
   FramingMistake mistake;
-  // By the number that a connection begins with.
+  // By the number at the start of a connection.
   std::vector<std::shared_ptr<Conversation>> all;
 };
 
-// Splits what comes, and compares.
+// Splits its input into messages, and compares them.
 class Hearer : public Session {
  public:
   explicit Hearer(Talk& talk) : talk_(talk) {}
@@ -175,7 +175,7 @@ class Hearer : public Session {
   AnyFraming framing_;
 };
 
-// Sends a conversation in pieces, and begins anew when it is over, well or not.
+// Sends a conversation in pieces, and starts a new one when it is over, complete or not.
 class Teller final : public StreamHandler {
  public:
   Teller(Talk& talk, Loop& loop, const Address& server)
@@ -268,7 +268,7 @@ void play_messages(World& world, FramingMistake mistake) {
 SPATE_SWARM(AMessageComesAsItWasSent, 1200,
             [](World& world) { play_messages(world, FramingMistake::none); })
 
-TEST(SimSwarmMistakes, WhatIsLeftOfAMessageAndForgottenIsFound) {
+TEST(SimSwarmDefects, LostLeftoverOfAMessageIsDetected) {
   expect_found(20, "only what is too long is refused, and all before it has come",
                [](World& world) { play_messages(world, FramingMistake::forgets_what_is_left); });
 }

@@ -1,5 +1,5 @@
-// HTTP in Worlds with weather of all kinds, both versions and by way of a Gateway: each call is
-// answered once, with its own answer or an error, and no POST is done twice.
+// HTTP in Worlds with all kinds of faults, both versions and through a Gateway: each call ends
+// once, with its own response or an error, and no POST is done twice.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -27,8 +27,8 @@ using sim::World;
 constexpr std::uint16_t kSizesPort = 7007;
 constexpr std::uint16_t kGatePort = 7008;
 constexpr Nanos kHttpTrouble = 2min;
-// A connection whose server is gone may find that out as late as that: TCP tries again after twice
-// as long each time.
+// A client may need this long to notice a dead connection: TCP doubles the time between its
+// retransmissions.
 constexpr Nanos kHttpWell = 2 * kHttpTrouble + 40s;
 
 enum class HttpMistake : std::uint8_t { none, repeats_posts };
@@ -38,10 +38,10 @@ struct HttpPlan {
   bool speaks_http2 = false;
   HttpMistake mistake = HttpMistake::none;
   bool has_gateway = false;
-  std::map<std::string, int> posts{};  // By path: how often each was done.
+  std::map<std::string, int> posts{};  // How often each was done, by path.
 };
 
-// ---- the server: answers with the number and the size that the path says
+// ---- the server: responds with the number and the size in the path
 
 std::string answer_of(std::string_view number, std::size_t size) {
   return std::string(number) + std::string(size, 'x');
@@ -199,12 +199,12 @@ SPATE_SWARM(AnAnswerOfHttpIsThatToItsCall, 1000,
 SPATE_SWARM(AnAnswerOfHttp2IsThatToItsCall, 1000,
             [](World& world) { play_http(world, true, HttpMistake::none); })
 
-TEST(SimSwarmMistakes, APostThatIsSentAgainIsFound) {
+TEST(SimSwarmDefects, RepeatedPostIsDetected) {
   expect_found(50, "no POST is done twice",
                [](World& world) { play_http(world, false, HttpMistake::repeats_posts); });
 }
 
-// ---- a server of HTTP/2 that is out of reach without a word
+// ---- an HTTP/2 server that becomes unreachable silently
 
 struct Asked {
   http::Call call{};
@@ -263,8 +263,7 @@ class CutOff {
 
 enum class Impatience : std::uint8_t { by_deadline, by_cancelling, by_cancelling_just_now };
 
-// What was sent into the cut comes through some time after it, what is sent on a new connection at
-// once.
+// Bytes sent into the cut arrive some time after it; those sent on a new connection arrive at once.
 void play_silence(World& world, Impatience impatience) {
   CutOff one(world);
   const std::unique_ptr<Asked> first = one.ask(10s);
@@ -294,7 +293,7 @@ SPATE_SWARM(ASilentConnectionOfHttp2TakesNoMoreCalls, 300,
 SPATE_SWARM(AServerOfHttp2IsAskedWhetherItIsThere, 300,
             [](World& world) { play_silence(world, Impatience::by_cancelling); })
 
-TEST(SimSwarmMistakes, ACallThatIsCancelledForADeadlineIsFound) {
+TEST(SimSwarmDefects, CallCancelledForADeadlineIsDetected) {
   expect_found(50, "a call behind one that was late has a new connection",
                [](World& world) { play_silence(world, Impatience::by_cancelling_just_now); });
 }

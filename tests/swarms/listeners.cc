@@ -1,5 +1,5 @@
 // A listener that pauses, resumes, is handed over, closes and runs out of descriptors, and clients
-// that come and go, in Worlds with weather of all kinds.
+// that come and go, in Worlds with all kinds of faults.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,13 +27,13 @@ constexpr std::uint16_t kDoorPort = 7002;
 constexpr Nanos kDoorTrouble = 1min;
 constexpr std::size_t kVisitors = 6;
 
-// What is planted into the program, and has to be found.
+// A deliberate bug, which the test must find.
 enum class DoorMistake : std::uint8_t { none, answers_the_first_twice, forgets_to_resume };
 
 struct DoorPlan {
   ListenOptions options;
   DoorMistake mistake = DoorMistake::none;
-  std::set<std::string> served;  // Of all that the host has ever run.
+  std::set<std::string> served;  // The clients served by any process of the host.
 };
 
 ListenOptions drawn_listen(World& world) {
@@ -46,7 +46,7 @@ ListenOptions drawn_listen(World& world) {
 
 class Door;
 
-// One that was let in: answers his line.
+// An accepted connection: answers one line.
 class Guest final : public StreamHandler {
  public:
   Guest(Door& door, int listener) : door_(door), listener_(listener) {}
@@ -177,7 +177,7 @@ class Door {
   Loop& loop_;
   DoorPlan& plan_;
   std::list<std::unique_ptr<Guest>> guests_;
-  int listeners_ = 0;  // So far.
+  int listeners_ = 0;  // The number of listeners made.
   std::uint64_t accepted_ = 0;
   bool is_paused_ = false;
   bool is_closing_ = false;
@@ -197,8 +197,8 @@ std::size_t Guest::on_data(Bytes bytes) {
   return bytes.size();
 }
 
-// Comes, says who it is, is answered, stays for a while and goes; again and again until the trouble
-// is over, and then once more.
+// Connects, sends its name, reads the answer, stays for a while and closes; repeats this until the
+// faults are over, and then once more.
 class Caller final : public StreamHandler {
  public:
   Caller(World& world, Loop& loop, const Address& door, std::size_t number)
@@ -272,12 +272,12 @@ void play_door(World& world, DoorMistake mistake) {
 SPATE_SWARM(AListenerServesWhoeverComes, 1200,
             [](World& world) { play_door(world, DoorMistake::none); })
 
-TEST(SimSwarmMistakes, AnAnswerTooManyIsFound) {
+TEST(SimSwarmDefects, SurplusResponseIsDetected) {
   expect_found(20, "an answer is that to the own line",
                [](World& world) { play_door(world, DoorMistake::answers_the_first_twice); });
 }
 
-TEST(SimSwarmMistakes, AListenerThatIsNotResumedIsFound) {
+TEST(SimSwarmDefects, ListenerThatIsNotResumedIsDetected) {
   expect_found(20, "everybody is served",
                [](World& world) { play_door(world, DoorMistake::forgets_to_resume); });
 }

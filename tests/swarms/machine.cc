@@ -1,6 +1,6 @@
-// A machine as there are many, in hundreds of Worlds: workers that serve, a service at a path of
-// its own, work for other threads, children; and a client that finds it by its name, while name
-// servers say this and that. What the library promises each of them holds in all.
+// A typical machine, in hundreds of Worlds: workers that serve, a service on a unix socket, work on
+// other threads, children; and a client that finds it by name, while name servers fail in various
+// ways. All of the library's promises must hold together.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -41,7 +41,7 @@ struct MachineEcho : Echo {
   void on_open() override { stream().set_idle_timeout(30s); }
 };
 
-// Says a text, and wants all of it back.
+// Sends a text, and expects its echo.
 class Sayer final : public StreamHandler {
  public:
   explicit Sayer(std::size_t size) {
@@ -73,7 +73,7 @@ class Sayer final : public StreamHandler {
   Stream stream_;
 };
 
-// Ends with the code that it is given, or has to be killed.
+// A process that ends with a given code, or must be killed.
 class Brief {
  public:
   explicit Brief(Running& running)
@@ -88,7 +88,7 @@ class Brief {
   Timer end_;
 };
 
-// What a host boots: its services, and what it does for itself every few seconds.
+// The main program of a host: its services, and a periodic round of work.
 class Machine {
  public:
   Machine(World& world, Loop& loop, int& rounds)
@@ -112,7 +112,7 @@ class Machine {
 
  private:
   void begin_round() {
-    left_ = 2;  // The work and the child, each of which answers once.
+    left_ = 2;  // The work and the child, each of which ends once.
     if (says_) sim::sometimes(says_->has_all(), "the service at the path has answered");
     says_.emplace(1 + world_.draw(20'000));
     connecting_ = connect(loop_, machine_path(), [this](Result<Stream> stream) {
@@ -165,7 +165,8 @@ class Machine {
   Process process_;
 };
 
-// Comes again and again, by name, until the trouble is over and it has got all once more.
+// Connects by name, again and again, until the faults are over and it has received everything once
+// more.
 class Visitor {
  public:
   Visitor(World& world, Loop& loop) : world_(world), loop_(loop), tick_(loop, [this] { look(); }) {

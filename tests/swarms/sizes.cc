@@ -7,7 +7,7 @@
 namespace spate::testing {
 namespace {
 
-TEST(Swarms, AreTenThousandWorlds) {
+TEST(Swarms, RunTenThousandWorlds) {
   const auto& sizes = swarm_sizes();
   EXPECT_GE(std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}), 10'000u);
 }

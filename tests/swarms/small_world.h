@@ -1,5 +1,5 @@
-// A server, some clients that may lose their patience, and packets, in weather that the World
-// draws: small enough for thousands of seeds a second, and for a fuzzer (fuzz/world.cc).
+// A server, some clients that may time out, and packets, with faults that the World draws: small
+// enough for thousands of seeds a second, and for a fuzzer (fuzz/world.cc).
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ struct SmallWorld::Service : Echo {
   void on_open() override { stream().set_idle_timeout(1min); }
 };
 
-// Sends a text, wants it back, and may lose its patience.
+// Sends a text, expects its echo, and may time out.
 class SmallWorld::Caller final : public StreamHandler {
  public:
   Caller(sim::World& world, Loop& loop, const Address& server, std::size_t size)
@@ -86,7 +86,7 @@ class SmallWorld::Caller final : public StreamHandler {
   Timer ends_;
 };
 
-// Packets that are numbered, from one host to another.
+// Numbered packets, from one host to another.
 class SmallWorld::Packets {
  public:
   Packets(sim::Host& from, sim::Host& to)

@@ -1,5 +1,5 @@
-// Programs as there are many, each in hundreds of Worlds with weather of all kinds: what the
-// library promises them holds in all of these. More by SPATE_SEEDS.
+// Typical programs, each in hundreds of Worlds with all kinds of faults: the library's promises to
+// them hold in all. SPATE_SEEDS sets the number.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,8 +30,8 @@ constexpr std::uint16_t kSwarmPort = 7000;
 
 constexpr Nanos kTrouble = 2min;
 
-// ---- an echo, and a client that says its text again and again until the trouble is over, and once
-// more until it has got all of it
+// ---- an echo, and a client that sends its text again and again until the faults are over, and
+// then until it has received all of it
 
 struct SwarmEcho : Echo {
   void on_open() override { stream().set_idle_timeout(1min); }
@@ -110,7 +110,7 @@ void play_echo(World& world) {
 
 SPATE_SWARM(AnEchoOfWhatWasSentOrAnError, 1000, play_echo)
 
-// ---- datagrams: what comes is what was sent, and not before
+// ---- datagrams: received packets were sent before, and are unchanged
 
 void play_packets(World& world) {
   Host& server = world.add_host("server");

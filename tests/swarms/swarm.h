@@ -2,9 +2,8 @@
 //
 //   SPATE_SWARM(AnAnswerIsThatToItsCall, 1000, play_http)
 //
-// is a test of so many Worlds where the tests are optimized, and of a tenth of them elsewhere,
-// where each takes ten times as long: there what sometimes() asks for is not asked for. SPATE_SEEDS
-// says otherwise.
+// defines a test of so many Worlds in optimized builds, and of a tenth of them in others, where
+// each takes ten times as long: those do not check sometimes(). SPATE_SEEDS sets another number.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,7 +27,7 @@ constexpr std::uint64_t kSwarmShare = 1;
 constexpr std::uint64_t kSwarmShare = 10;
 #endif
 
-// How many Worlds each swarm of this executable has, where all are run.
+// The number of Worlds for each swarm of this executable, where all are run.
 inline std::vector<std::uint64_t>& swarm_sizes() {
   static std::vector<std::uint64_t> sizes;
   return sizes;
@@ -40,7 +39,7 @@ inline void explore_swarm(std::uint64_t seeds, const SwarmProgram& program) {
   EXPECT_TRUE(found) << found.report();
   EXPECT_GT(found.seeds, 0u);
   if (std::getenv("SPATE_SEEDS") == nullptr) return;
-  // For who keeps the books (tools/night).
+  // For the ledger of tools/night.
   const char* name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
   std::printf("swarm: %s %llu seeds, %llu faults, %.3f hours\n", name,
               static_cast<unsigned long long>(found.seeds),
@@ -48,7 +47,7 @@ inline void explore_swarm(std::uint64_t seeds, const SwarmProgram& program) {
               static_cast<double>(found.all_time.count()) / 3.6e12);
 }
 
-// A program with a mistake that is meant to be found, and within so many Worlds.
+// Runs a program with a deliberate bug, which must be found within so many Worlds.
 inline void expect_found(std::uint64_t seeds, std::string_view what, const SwarmProgram& program) {
   if (std::getenv("SPATE_SEEDS") != nullptr || std::getenv("SPATE_SEED") != nullptr) return;
   const sim::Exploration found = sim::explore({.seeds = seeds, .shrink_runs = 0}, program);

@@ -1,7 +1,7 @@
-// TLS in Worlds with weather of all kinds: what comes is what was said, by who he has to be, and
-// what is cut off is not taken for an end. OpenSSL's random bytes are the World's there, so that a
-// seed decides all.
-#define OPENSSL_SUPPRESS_DEPRECATED  // A provider would be the new way, of a hundred lines.
+// TLS in Worlds with all kinds of faults: received data was sent by the verified peer, and a
+// truncated stream is an error. OpenSSL's random bytes come from the World, so that a seed
+// determines everything.
+#define OPENSSL_SUPPRESS_DEPRECATED  // A provider would take 100 lines.
 #include <gtest/gtest.h>
 #include <openssl/rand.h>
 
@@ -47,7 +47,7 @@ int fill_secretly(unsigned char* bytes, int size) {
 
 int is_filled() { return 1; }
 
-// As long as it exists, OpenSSL's random bytes are those of the seed.
+// While it exists, OpenSSL's random bytes are those of the seed.
 class SeededSecrets {
  public:
   explicit SeededSecrets(std::uint64_t seed) {
@@ -69,7 +69,7 @@ class SeededSecrets {
   const RAND_METHOD* before_;
 };
 
-// A day's, so that two processes of a day have the same.
+// Rounded to a day, so that two processes of one day have the same.
 const Certificate& secret_root() {
   static const Certificate root({.subject = "root",
                                  .begins = -(std::time(nullptr) % 86'400),
@@ -98,7 +98,7 @@ struct SecretEcho : Echo {
 TlsServerOptions drawn_server(World& world) {
   return {.identities = {secret_identity()},
           .min_version = world.draw(2) == 0 ? TlsVersion::tls_1_2 : TlsVersion::tls_1_3,
-          .tickets = 0};  // OpenSSL dates them by the system's clock.
+          .tickets = 0};  // OpenSSL dates tickets by the system's clock.
 }
 
 auto serve_secrets(World& world, Loop& loop) {
@@ -107,7 +107,8 @@ auto serve_secrets(World& world, Loop& loop) {
   return server ? std::move(*server) : Server<SecretEcho>();
 }
 
-// Says a text, and wants all of it back; now and then it asks for somebody else, who is not there.
+// Sends a text, and expects its echo; now and then it connects with a host name that the server's
+// certificate lacks.
 class Confidant final : public StreamHandler {
  public:
   Confidant(World& world, Loop& loop)
@@ -136,7 +137,7 @@ class Confidant final : public StreamHandler {
   }
   void on_closed(std::error_code error) override {
     const bool has_all = echoed_ == text_.size();
-    // A server that has heard nothing for so long says goodbye.
+    // A server closes a connection that was idle for so long.
     const bool is_given_up = world_.now() - began_ >= kSecretPatience;
     sim::always(has_all || error || is_given_up, "an end before all has come is an error");
     sim::sometimes(error == std::errc::connection_reset, "a connection is reset");
@@ -209,7 +210,7 @@ void play_secrets(World& world) {
 
 SPATE_SWARM(ASecretComesWholeOrNotAtAll, 200, play_secrets)
 
-TEST(Swarms, OfTlsHaveEqualTraces) {
+TEST(Swarms, HaveEqualTracesWithTls) {
   const auto trace = [] { return sim::explore(77, 5, play_secrets).trace; };
   const std::uint64_t first = trace();
   EXPECT_EQ(trace(), first);

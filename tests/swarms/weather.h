@@ -1,4 +1,4 @@
-// What happens to a World whose seed draws it: a subset of all kinds of trouble, a swarm's.
+// The faults of a World, drawn by its seed: a random subset of all kinds.
 #pragma once
 
 #include <span>
@@ -39,7 +39,7 @@ inline void draw_clock(sim::World& world, sim::Host& host) {
   host.set_clock({.ahead = drawn_span(world, 24h) - 12h, .drift = drift});
 }
 
-// System calls that are inconvenient, and cost nobody a connection.
+// System calls that fail in harmless ways, which break no connection.
 inline void draw_call_faults(sim::World& world, Nanos end) {
   if (world.draw(3) != 0) return;
   const std::string problem = world.fail_calls(
@@ -49,8 +49,7 @@ inline void draw_call_faults(sim::World& world, Nanos end) {
   world.at(end, [&world] { world.fail_calls(""); });
 }
 
-// Links one to the other now, and lets trouble befall them until `end`: then all is well again.
-// Only `mortal` crashes.
+// Links the hosts, and injects faults until `end`: afterwards all is well. Only `mortal` crashes.
 inline void draw_weather(sim::World& world, sim::Host& mortal, sim::Host& other, Nanos end) {
   world.link_one_way(mortal, other, drawn_link(world));
   world.link_one_way(other, mortal, drawn_link(world));
@@ -64,20 +63,20 @@ inline void draw_weather(sim::World& world, sim::Host& mortal, sim::Host& other,
     const Nanos later = std::min(end, time + drawn_span(world, 20s));
     const sim::InFlight in_flight = drawn_in_flight(world);
     const bool is_one_way = world.draw(2) == 0;
-    if (has_cuts && is_one_way && world.strikes(1, "a cut in one direction")) {
+    if (has_cuts && is_one_way && world.inject_fault(1, "a cut in one direction")) {
       world.at(time, [&, in_flight] { world.cut_one_way(mortal, other, in_flight); });
       world.at(later, [&] { world.heal(mortal, other); });
-    } else if (has_cuts && world.strikes(1, "a cut")) {
+    } else if (has_cuts && world.inject_fault(1, "a cut")) {
       world.at(time, [&, in_flight] { world.cut(mortal, other, in_flight); });
       world.at(later, [&] { world.heal(mortal, other); });
-    } else if (has_crashes && world.strikes(1, "a crash")) {
+    } else if (has_crashes && world.inject_fault(1, "a crash")) {
       world.at(time, [&] {
         if (mortal.is_at_rest()) mortal.crash();
       });
       world.at(later, [&] {
         if (!mortal.is_up()) mortal.restart();
       });
-    } else if (has_pauses && world.strikes(1, "a pause")) {
+    } else if (has_pauses && world.inject_fault(1, "a pause")) {
       world.at(time, [&] {
         if (mortal.is_at_rest()) mortal.pause();
       });

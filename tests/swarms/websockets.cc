@@ -1,5 +1,6 @@
-// WebSockets in Worlds with weather of all kinds: an echo, and topics whose readers are slow.
-// Messages come whole and in order, and who does not hear them all is told so.
+// WebSockets in Worlds with all kinds of faults: an echo, and topics whose readers are slow.
+// Messages arrive whole and in order. A slow subscriber misses some, or is closed, as its options
+// say.
 #include <gtest/gtest.h>
 
 #include <charconv>
@@ -35,7 +36,7 @@ enum class SocketMistake : std::uint8_t { none, tells_the_news_twice };
 struct SocketPlan {
   World& world;
   WebSocketOptions options;
-  std::size_t padding = 0;  // Of news.
+  std::size_t padding = 0;  // Of each published message.
   bool may_drop = false;
   SocketMistake mistake = SocketMistake::none;
 };
@@ -65,7 +66,7 @@ class Desk final : public http::WebSocketHandler {
     is_over_ = !accepted;
     if (accepted) socket_ = std::move(*accepted);
   }
-  void on_message(Bytes bytes, MessageKind kind) override {
+  void on_message(MessageKind kind, Bytes bytes) override {
     sim::always(!is_over_, "nothing comes behind the last call");
     socket_.send(kind, bytes);
   }
@@ -125,7 +126,7 @@ class Office {
 
 // ---- the clients
 
-// Connects again and again, until it has heard enough when all is well.
+// Connects again and again, until it has received enough after the faults are over.
 class Socket : public http::WebSocketHandler {
  public:
   Socket(SocketPlan& plan, Loop& loop, const Address& server, std::string_view path)
@@ -138,7 +139,7 @@ class Socket : public http::WebSocketHandler {
   bool is_done() const { return is_done_; }
 
   void on_open() override { is_open_ = true; }
-  void on_message(Bytes bytes, MessageKind kind) override {
+  void on_message(MessageKind kind, Bytes bytes) override {
     sim::always(is_open_, "nothing comes before it is open, or when it is over");
     sim::always(kind == MessageKind::text, "a text is a text");
     hear(text_of(bytes));
@@ -189,7 +190,7 @@ class Socket : public http::WebSocketHandler {
   WebSocket socket_;
 };
 
-// Says something when it has heard what it said before.
+// Sends a message when it has received the echo of the last one.
 class Talker final : public Socket {
  public:
   Talker(SocketPlan& plan, Loop& loop, const Address& server)
@@ -217,7 +218,7 @@ class Talker final : public Socket {
   Timer speak_;
 };
 
-// Reads the news, some of it slowly.
+// Reads published messages, some of them slowly.
 class Reader final : public Socket {
  public:
   Reader(SocketPlan& plan, Loop& loop, const Address& server)
@@ -283,7 +284,7 @@ void play_sockets(World& world, SocketMistake mistake) {
 SPATE_SWARM(AMessageOfAWebSocketComesOnceAndInOrder, 800,
             [](World& world) { play_sockets(world, SocketMistake::none); })
 
-TEST(SimSwarmMistakes, NewsThatAreToldTwiceAreFound) {
+TEST(SimSwarmDefects, RepeatedNewsAreDetected) {
   expect_found(20, "news come in order, and once",
                [](World& world) { play_sockets(world, SocketMistake::tells_the_news_twice); });
 }

@@ -1,5 +1,5 @@
-// Workers whose sessions are handed from one to another, and that drain and stop while clients go
-// on, in Worlds with weather of all kinds.
+// Workers whose sessions are handed from one to another, and that drain and stop while clients are
+// active, in Worlds with all kinds of faults.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ constexpr Nanos kTeamTrouble = 1min;
 
 enum class TeamMistake : std::uint8_t { none, loses_what_it_hands_over };
 
-// What was a session elsewhere: echoes on.
+// The Stream of a session that another worker handed over: continues the echo.
 class HandedOver final : public StreamHandler {
  public:
   void begin(Loop& loop, int fd) {
@@ -49,7 +49,8 @@ class HandedOver final : public StreamHandler {
   Stream stream_;
 };
 
-// What a team's sessions tell: one at a time, since of a World's threads only one runs at a time.
+// The events of a team's sessions. Only one of a World's threads runs at a time, so there is no
+// lock.
 struct TeamBook {
   World& world;
   TeamMistake mistake = TeamMistake::none;
@@ -58,10 +59,10 @@ struct TeamBook {
   int told_to_drain = 0;
   bool is_draining = false;
   bool has_stopped = true;
-  std::list<HandedOver> handed_over{};  // Which outlive their loops.
+  std::list<HandedOver> handed_over{};  // They outlive their loops.
 };
 
-// Echoes, on its worker's thread; some go on on another's.
+// Echoes, on its worker's thread; some are handed to another worker.
 class Member : public Session {
  public:
   explicit Member(TeamBook& book) : book_(book), thread_(std::this_thread::get_id()) {
@@ -87,7 +88,7 @@ class Member : public Session {
     sim::always(book_.is_draining, "nobody is told to drain for no reason");
     sim::always(!std::exchange(was_drained_, true), "a session is told once to drain");
     ++book_.told_to_drain;
-    if (book_.world.draw(2) == 0) stream().close();  // Or goes on until the grace is over.
+    if (book_.world.draw(2) == 0) stream().close();  // Otherwise it waits.
   }
   void on_closed(std::error_code error) override {
     check();
@@ -122,7 +123,7 @@ void Member::hand_over() {
   if (!is_posted) close_descriptors(std::span(&given, 1));
 }
 
-// What a host boots: a team, and another one now and then.
+// The main program of a host: a team, which is replaced now and then.
 class Employer {
  public:
   Employer(std::shared_ptr<TeamBook> book, Loop& loop)
@@ -170,14 +171,14 @@ class Employer {
     hire();
   }
 
-  const std::shared_ptr<TeamBook> kept_;  // The last one is dismissed with the World.
+  const std::shared_ptr<TeamBook> kept_;  // The last one is destroyed with the World.
   TeamBook& book_;
   World& world_;
   std::unique_ptr<Workers> workers_;
   Timer next_;
 };
 
-// Says something on one connection, piece by piece, each of which is to come back.
+// Sends pieces on one connection, and expects the echo of each.
 class Regular final : public StreamHandler {
  public:
   Regular(World& world, Loop& loop, const Address& server)
@@ -257,7 +258,7 @@ void play_team(World& world, TeamMistake mistake) {
 
 SPATE_SWARM(ATeamServesAndStops, 600, [](World& world) { play_team(world, TeamMistake::none); })
 
-TEST(SimSwarmMistakes, AConnectionThatIsLostBetweenWorkersIsFound) {
+TEST(SimSwarmDefects, ConnectionLostBetweenWorkersIsDetected) {
   expect_found(20, "all is said when all is well",
                [](World& world) { play_team(world, TeamMistake::loses_what_it_hands_over); });
 }

@@ -63,7 +63,7 @@ TEST(Async, MergesSendsThatComeBeforeItsCall) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST(Async, OfSeveralIsEachCalled) {
+TEST(Async, EachOfSeveralIsCalled) {
   const auto loop = make_loop();
   int calls = 0;
   std::vector<std::unique_ptr<Async>> asyncs;
@@ -87,7 +87,7 @@ TEST(Async, IsNotCalledWhenItWasStoppedAfterTheSend) {
   EXPECT_TRUE(runs_out(*loop, Run::no_wait));
 }
 
-TEST(Async, MayGoAwayAfterItWasSentWhileItWasInactive) {
+TEST(Async, MayBeDestroyedAfterASendWhileInactive) {
   const auto loop = make_loop();
   {
     Async async(*loop, [] { ADD_FAILURE(); });
@@ -132,7 +132,7 @@ TEST(Async, MayBeSentInASignalHandler) {
 
 // ---- signals
 
-TEST(SignalThreads, RaisedInAnotherThreadIsCalledOnTheLoopsThread) {
+TEST(SignalThreads, SignalRaisedInAnotherThreadIsCalledOnTheLoopThread) {
   const auto loop = make_loop();
   struct State {
     std::thread::id thread;
@@ -153,7 +153,7 @@ TEST(SignalThreads, RaisedInAnotherThreadIsCalledOnTheLoopsThread) {
   EXPECT_EQ(state.thread, std::this_thread::get_id());
 }
 
-TEST(SignalThreads, ReachesEveryLoopThatWatchesIt) {
+TEST(SignalThreads, SignalReachesEveryLoopThatWatchesIt) {
   constexpr std::size_t kLoops = 4;
   std::atomic<std::size_t> ready{0};
   std::atomic<std::size_t> called{0};
@@ -176,7 +176,7 @@ TEST(SignalThreads, ReachesEveryLoopThatWatchesIt) {
   EXPECT_EQ(called.load(), kLoops);
 }
 
-TEST(SignalThreads, MayBeStartedAndStoppedWhileItIsBeingRaised) {
+TEST(SignalThreads, SignalMayBeStartedAndStoppedWhileRaised) {
   struct sigaction ignored{};
   struct sigaction before{};
   ignored.sa_handler = SIG_IGN;

@@ -1,4 +1,4 @@
-// spate_post(), spate_wake() and spate_async_send(): what C may call from other threads.
+// spate_post(), spate_wake() and spate_async_send(): the functions of C allowed on other threads.
 #include "spate.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ void on_threads(const Work& work) {
 struct Sent {
   spate_async async;
   std::atomic<int> sent{0};
-  int seen = 0;  // The loop's thread's.
+  int seen = 0;  // Used on the loop's thread only.
   int calls = 0;
 };
 
@@ -54,7 +54,7 @@ TEST(CThreads, PostsOfManyThreadsAreCalledOnceEach) {
   EXPECT_EQ(calls, kThreads * kEach);
 }
 
-TEST(CThreads, TheLastOfManySendsIsSeen) {
+TEST(CThreads, LastOfManySendsIsReceived) {
   const CLoop loop;
   Sent it;
   const auto called = [](spate_loop*, spate_async* async, uint32_t) {
@@ -75,7 +75,7 @@ TEST(CThreads, TheLastOfManySendsIsSeen) {
   EXPECT_LE(it.calls, kThreads * kEach);
 }
 
-TEST(CThreads, ABatchTakesWhatOthersHaveSent) {
+TEST(CThreads, BatchReceivesSendsOfOtherThreads) {
   const CLoop loop;
   Sent it;
   spate_async_init(&it.async, loop.get(), nullptr, nullptr);

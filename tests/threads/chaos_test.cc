@@ -1,9 +1,9 @@
 // Random programs of several threads: loops that are run, stopped, run inside their own tasks and
 // replaced by others while threads post, send, wake, raise signals, end and fork beside them.
 //
-// What must hold, whatever happens: each post is called once, or destroyed with its loop, and one
-// thread's in its own order; a call follows each send and each signal; nobody waits for ever; a
-// child of a fork can let all go, or tell its loop and go on.
+// Invariants: each post is called once, or destroyed with its loop, and those of one thread in
+// order; a call follows each send and each signal; no thread waits for ever; the child of a fork
+// can destroy everything, or call after_fork() and continue.
 //
 // SPATE_SEED=<number> repeats one program, SPATE_SEEDS=<count> runs so many.
 #include <gtest/gtest.h>
@@ -37,19 +37,19 @@ using testing::Random;
 
 constexpr std::size_t kLoops = 2;
 constexpr std::size_t kActors = 3;
-constexpr std::size_t kProducers = 400;  // Actors, the loops' threads, and those that come and go.
+constexpr std::size_t kProducers = 400;  // Actors, the loops' threads, and temporary ones.
 constexpr int kSteps = 150;
 constexpr int kPatience = 60;  // Seconds.
 
-// What was posted to one loop. Only its thread writes to it, and whoever destroys it.
+// The posts to one loop. Only its thread writes to it, and the thread that destroys it.
 struct Ledger {
   std::array<std::uint32_t, kProducers> next{};
   bool is_dying = false;
 };
 
-// What all threads know.
+// The state that all threads share.
 struct World {
-  std::atomic<int> wrong{0};  // Breaches of what must hold.
+  std::atomic<int> wrong{0};  // Violated invariants.
   std::atomic<std::uint64_t> raised[2] = {};
   std::atomic<std::size_t> producers{kActors + kLoops};
   std::atomic<bool> done{false};
@@ -61,7 +61,7 @@ struct World {
   }
 };
 
-// A post's place in the order of its thread. It is called once, or destroyed with its loop.
+// A post's place in the order of its thread. It must be called once, or destroyed with its loop.
 class Ticket {
  public:
   Ticket(World& world, Ledger& ledger, std::size_t producer, std::uint32_t number)
@@ -88,7 +88,7 @@ class Ticket {
   std::uint32_t number_;
 };
 
-// An Async, and whether a call has followed all that was sent.
+// An Async, and whether a call has followed every send.
 struct Asked {
   explicit Asked(Loop& loop) : async(loop, bind<&Asked::on_call>(this)) { async.start(); }
   void on_call() { seen = wanted.load(); }
@@ -102,7 +102,7 @@ struct Asked {
   Async async;
 };
 
-// A loop with all that hangs on it; one life of several in its place.
+// A loop with its objects; one of several in its place.
 struct Home {
   Home(World& in, std::string_view backend)
       : world(in),
@@ -139,7 +139,7 @@ struct Home {
   bool is_forked = false;
 };
 
-// Where a loop lives. Others use it under the shared lock; its thread alone replaces it.
+// The place of a loop. Other threads use it under the shared lock; only its thread replaces it.
 struct Place {
   std::shared_mutex mutex;
   std::unique_ptr<Home> home;
@@ -151,8 +151,8 @@ struct Place {
   }
 };
 
-// What a thread still says when its thread_locals go: made before its first post, destroyed after
-// all that came of that.
+// Posts from the destructors of a thread: it is made before the thread's first post, and so
+// destroyed after everything that the post made.
 struct LastWords {
   std::function<void()> say;
   ~LastWords() {
@@ -167,7 +167,7 @@ class Program {
     for (Place& place : places_) place.home = std::make_unique<Home>(world_, backend_);
   }
 
-  // Whether all that must hold has held.
+  // Returns whether all invariants held.
   bool run() {
     std::vector<std::thread> runners;
     std::vector<std::thread> actors;
@@ -202,14 +202,14 @@ class Program {
     }
   }
 
-  // With whatever has been posted to it.
+  // Replaces the loop while tasks may be posted to it.
   void replace(Place& place) {
     const std::unique_lock lock(place.mutex);
     place.home.reset();
     place.home = std::make_unique<Home>(world_, backend_);
   }
 
-  // Nothing else of the parent's is touched here: its threads do not exist.
+  // Nothing else of the parent's is used here: its threads do not exist.
   [[noreturn]] static void go_on_as_child(Home& home, bool tells) {
     ::alarm(kPatience);
     if (!tells) {
@@ -299,8 +299,8 @@ class Program {
     });
   }
 
-  // The loop's thread posts to its own loop; to another only if that is not being replaced, which
-  // may wait for this one.
+  // The loop's thread posts to its own loop; to another only if that is not being replaced, since
+  // the replacing thread may wait for this one.
   void post_that_posts(Place& place, std::size_t producer, std::size_t to) {
     const std::size_t from = static_cast<std::size_t>(&place - places_.data());
     post(place, producer, [this, from, to] {
@@ -327,7 +327,7 @@ class Program {
     ::kill(::getpid(), kSignals[which]);
   }
 
-  // On the loop's own thread: of a loop that another thread runs, a child could make nothing.
+  // On the loop's own thread: a child cannot use a loop that another thread runs.
   void fork_in(Place& place) {
     place.with([this](Home& home) {
       home.loop->post([this, &home] {
@@ -350,8 +350,8 @@ class Program {
 
   // ---- the end
 
-  // Until a call has followed everything. A signal may come to another thread, and so a little
-  // later than it was raised.
+  // Waits until a call has followed everything. Another thread may receive a signal, and so
+  // slightly later than it was raised.
   bool settle() {
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(kPatience);
     while (!is_settled()) {
@@ -373,7 +373,7 @@ class Program {
     return settled_.load() == kLoops;
   }
 
-  // Answers on the loop's thread; with nothing, if the loop goes before.
+  // Calls `answer` on the loop's thread; with nullptr if the loop is destroyed first.
   template <class Answer>
   static void ask(Place& place, Answer answer) {
     struct Question {
@@ -393,21 +393,21 @@ class Program {
   const std::uint64_t seed_;
   const std::string_view backend_;
   World world_;
-  std::atomic<std::size_t> settled_{0};  // Of the loops asked, and how many have answered.
+  std::atomic<std::size_t> settled_{0};  // Loops that were asked; answered_ counts the answers.
   std::atomic<std::size_t> answered_{0};
   std::array<Place, kLoops> places_;
 };
 
 class ThreadChaos : public ::testing::TestWithParam<std::string_view> {};
 
-TEST_P(ThreadChaos, KeepsWhatWasPromised) {
+TEST_P(ThreadChaos, KeepsInvariants) {
   for (const std::uint64_t seed : testing::seeds(12)) {
     ASSERT_TRUE(Program(seed, GetParam()).run()) << "seed " << seed;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, ThreadChaos, ::testing::ValuesIn(testing::backends_here()),
-                         [](const auto& of) { return std::string(of.param); });
+                         testing::backend_test_name);
 
 }  // namespace
 }  // namespace spate

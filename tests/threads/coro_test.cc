@@ -1,4 +1,4 @@
-// Coroutines and other threads: calls on another loop, and values that come from everywhere.
+// Coroutines and other threads: calls on another loop, and values from other threads.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -16,6 +16,7 @@
 #include "spate/coro/time.h"
 #include "spate/coro/when.h"
 #include "spate/loop.h"
+#include "spate/net/workers.h"
 #include "tests/support/random.h"
 #include "tests/support/seeds.h"
 
@@ -27,7 +28,7 @@ using coro::Mailbox;
 using coro::Scope;
 using coro::Task;
 
-// A loop that another thread runs until it is told to end.
+// A loop that another thread runs until the end of the test.
 class Elsewhere {
  public:
   Elsewhere() : loop_(must(Loop::create())) {
@@ -59,17 +60,45 @@ class CoroThreads : public ::testing::Test {
 
 // ---- calls
 
+Task<Result<int>> ask_within_10s(Loop* other, std::shared_ptr<void> last) {
+  auto call = [last = std::move(last)] { return 1; };
+  auto asks = [](Loop* its_loop, decltype(call) its_call) -> Task<Result<int>> {
+    co_return co_await coro::on(*its_loop, std::move(its_call));
+  };
+  Task<Result<int>> asked = asks(other, std::move(call));
+  co_return co_await coro::with_deadline(10s, std::move(asked));
+}
+
+TEST_F(CoroThreads, CallOnTheLoopOfAStoppedWorkerIsCancelled) {
+  const std::unique_ptr<Workers> workers = must(Workers::create({.threads = 1}));
+  EXPECT_TRUE(workers->stop(0s));
+  const Result<int> result = coro::run(*loop_, ask_within_10s(&workers->loop(0), nullptr));
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error(), std::errc::operation_canceled);
+}
+
+TEST_F(CoroThreads, UncalledFunctionMayDestroyTheScopeThatAwaitsIt) {
+  const std::unique_ptr<Workers> workers = must(Workers::create({.threads = 1}));
+  EXPECT_TRUE(workers->stop(0s));
+  auto scope = std::make_unique<Scope>(*loop_);
+  const auto asks = [](Task<Result<int>> task) -> Task<void> { co_await std::move(task); };
+  std::shared_ptr<void> last(static_cast<void*>(nullptr), [&](void*) { scope.reset(); });
+  scope->spawn(asks(ask_within_10s(&workers->loop(0), std::move(last))));
+  EXPECT_FALSE(loop_->run());
+  EXPECT_EQ(scope, nullptr);
+}
+
 Task<Result<std::thread::id>> ask_who(Loop* other) {
   co_return co_await coro::on(*other, [] { return std::this_thread::get_id(); });
 }
 
-TEST_F(CoroThreads, ACallIsMadeOverThereAndItsResultComesBack) {
+TEST_F(CoroThreads, CallRunsOnTheOtherLoopAndReturnsItsResult) {
   Elsewhere other;
   EXPECT_EQ(coro::run(*loop_, ask_who(&other.loop())), other.id());
   EXPECT_EQ(coro::run(*loop_, ask_who(loop_.get())), std::this_thread::get_id());
 }
 
-TEST_F(CoroThreads, ACallThatFailsOrGivesNothingIsAResult) {
+TEST_F(CoroThreads, CallMayReturnAnErrorOrNothing) {
   const auto calls = [](Loop* other, int* called) -> Task<Result<int>> {
     co_await coro::or_return(coro::on(*other, [&] { ++*called; }));
     const auto fail = []() -> Result<int> {
@@ -83,7 +112,7 @@ TEST_F(CoroThreads, ACallThatFailsOrGivesNothingIsAResult) {
   EXPECT_EQ(called, 1);
 }
 
-TEST_F(CoroThreads, ALoopThatEndsBeforeItHasCalledSaysSo) {
+TEST_F(CoroThreads, LoopThatEndsBeforeTheCallReportsAnError) {
   auto other = must(Loop::create());
   const auto asks = [](Loop* far) -> Task<void> {
     const auto fail = [] { ADD_FAILURE() << "called"; };
@@ -97,7 +126,7 @@ TEST_F(CoroThreads, ALoopThatEndsBeforeItHasCalledSaysSo) {
   EXPECT_TRUE(scope.empty());
 }
 
-TEST_F(CoroThreads, ACallThatIsGivenUpIsNotMade) {
+TEST_F(CoroThreads, CancelledCallIsNotMade) {
   auto other = must(Loop::create());
   auto used = std::make_shared<int>(1);
   const auto asks = [](Loop* far, std::shared_ptr<int> what) -> Task<void> {
@@ -108,12 +137,12 @@ TEST_F(CoroThreads, ACallThatIsGivenUpIsNotMade) {
   Scope scope(*loop_);
   scope.spawn(asks(other.get(), used));
   scope.cancel();
-  loop_.reset();  // Nobody comes back to it.
+  loop_.reset();  // The result has no loop to return to.
   EXPECT_FALSE(other->run(Run::no_wait));
   EXPECT_EQ(used.use_count(), 1);
 }
 
-TEST_F(CoroThreads, WithoutMemoryACallSaysSo) {
+TEST_F(CoroThreads, CallReportsOutOfMemory) {
   auto other = must(Loop::create());
   const auto asks = [](Loop* far) -> Task<void> {
     FaultPlan plan;
@@ -126,8 +155,8 @@ TEST_F(CoroThreads, WithoutMemoryACallSaysSo) {
   coro::run(*loop_, asks(other.get()));
 }
 
-// Several tasks call two loops, and one another, and are given up at any time.
-TEST_F(CoroThreads, CallsThatAreGivenUpAnyTimeLeaveNothing) {
+// Several tasks call two loops, and one another, and are cancelled at any time.
+TEST_F(CoroThreads, CallsCancelledAtAnyTimeLeakNothing) {
   struct Counted {
     explicit Counted(std::atomic<int>& its_live) : live(its_live) { ++live; }
     ~Counted() { --live; }
@@ -177,7 +206,7 @@ Task<void> receive_all(Mailbox<int>* from, std::vector<int>* values) {
   }
 }
 
-TEST_F(CoroThreads, AMailboxIsReceivedInOrderUntilItIsClosed) {
+TEST_F(CoroThreads, MailboxIsReceivedInOrderUntilClosed) {
   Mailbox<int> mailbox(*loop_, 2);
   std::vector<int> values;
   EXPECT_TRUE(mailbox.post(1));
@@ -190,7 +219,7 @@ TEST_F(CoroThreads, AMailboxIsReceivedInOrderUntilItIsClosed) {
   EXPECT_EQ(values, (std::vector<int>{1, 2}));
 }
 
-TEST_F(CoroThreads, WhatIsRefusedIsStillTheCallers) {
+TEST_F(CoroThreads, RefusedValueRemainsWithTheCaller) {
   Mailbox<std::unique_ptr<int>> mailbox(*loop_, 1);
   EXPECT_TRUE(mailbox.post(std::make_unique<int>(1)));
   auto value = std::make_unique<int>(2);
@@ -198,7 +227,7 @@ TEST_F(CoroThreads, WhatIsRefusedIsStillTheCallers) {
   EXPECT_NE(value, nullptr);
 }
 
-TEST_F(CoroThreads, AMailboxKeepsTheLoopAliveOnlyForWhoWaits) {
+TEST_F(CoroThreads, MailboxKeepsTheLoopAliveOnlyForWaiters) {
   Mailbox<int> mailbox(*loop_, 1);
   EXPECT_FALSE(loop_->run());
   std::vector<int> values;
@@ -209,14 +238,14 @@ TEST_F(CoroThreads, AMailboxKeepsTheLoopAliveOnlyForWhoWaits) {
   EXPECT_FALSE(loop_->has_work());
 }
 
-TEST_F(CoroThreads, AMailboxOfALoopThatHasEndedIsClosed) {
+TEST_F(CoroThreads, MailboxOfADestroyedLoopIsClosed) {
   Mailbox<int> mailbox(*loop_, 1);
   loop_.reset();
   EXPECT_FALSE(mailbox.post(1));
   mailbox.close();
 }
 
-TEST_F(CoroThreads, AMailboxWithoutMemoryIsClosed) {
+TEST_F(CoroThreads, MailboxIsClosedWithoutMemory) {
   FaultPlan plan;
   plan.fail_share(SystemCall::allocate, 1, ENOMEM, 1);
   const FaultScope faults(plan);
@@ -224,7 +253,7 @@ TEST_F(CoroThreads, AMailboxWithoutMemoryIsClosed) {
   EXPECT_FALSE(mailbox.post(1));
 }
 
-TEST_F(CoroThreads, AMailboxThatIsNeverEmptyLeavesOthersTheirTurn) {
+TEST_F(CoroThreads, NonEmptyMailboxLeavesTurnsToOthers) {
   const auto for_ever = [](Mailbox<int>* mailbox) -> Task<void> {
     for (;;) {
       EXPECT_TRUE(mailbox->post(1));
@@ -239,8 +268,8 @@ TEST_F(CoroThreads, AMailboxThatIsNeverEmptyLeavesOthersTheirTurn) {
   scope.cancel();
 }
 
-// Threads post numbers in a row; the tasks that receive them are given up any time.
-TEST_F(CoroThreads, NoValueIsLostOrDoubledWhoeverGivesUp) {
+// Threads post consecutive numbers; the tasks that receive them are cancelled at any time.
+TEST_F(CoroThreads, ValuesAreNeitherLostNorRepeatedOnCancellation) {
   constexpr int kThreads = 3;
   constexpr int kEach = 3000;
   const auto receives = [](Mailbox<int>* from, std::array<int, kThreads>* next) -> Task<void> {

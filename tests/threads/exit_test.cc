@@ -1,5 +1,6 @@
-// A process may end while other threads are in their loops: nothing that they use goes before them.
-// (It did: memcached on the drop-in crashed in one of thirty exits, reading a destroyed clock.)
+// A process may exit while other threads are in their loops: everything that they use must outlive
+// them. (Regression: memcached on the drop-in crashed in one of thirty exits, reading a destroyed
+// clock.)
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -29,7 +30,7 @@ using namespace std::chrono_literals;
   std::exit(0);
 }
 
-// Goes after main()'s thread_locals, and before the loops.
+// Destroyed after main()'s thread_locals, and before the loops.
 struct PostsAtExit {
   ~PostsAtExit() {
     if (loop == nullptr) return;
@@ -50,12 +51,12 @@ struct PostsAtExit {
   std::exit(0);
 }
 
-TEST(ExitDeathTest, ADestructorOfAStaticMayPost) {
+TEST(ExitDeathTest, DestructorOfAStaticMayPost) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(post_at_exit(), ::testing::ExitedWithCode(7), "");
 }
 
-TEST(ExitDeathTest, ProcessEndsWhileThreadsAreInTheirLoops) {
+TEST(ExitDeathTest, ProcessEndsWhileThreadsRunTheirLoops) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   for (int i = 0; i < 10; ++i)
     EXPECT_EXIT(exit_beside_busy_loops(), ::testing::ExitedWithCode(0), "");

@@ -1,5 +1,4 @@
-// A process forks while its other threads are in the midst of something: what those held, the child
-// must not wait for.
+// A process forks while its other threads hold locks: the child must not wait for those.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,9 +16,9 @@
 namespace spate {
 namespace {
 
-constexpr unsigned kChildPatience = 20;  // Seconds, after which a child that hangs is ended.
+constexpr unsigned kChildPatience = 20;  // Seconds, after which a hanging child is ended.
 
-// The exit code of a child that does `body`, or minus the signal that ended it.
+// Returns the exit code of a child that runs `body`, or minus the signal that ended it.
 template <class Body>
 int fork_and(Body body) {
   const int pid = ::fork();
@@ -32,7 +31,7 @@ int fork_and(Body body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-// Does something again and again in a thread of its own while it lives.
+// Repeats an action on another thread until it is destroyed.
 template <class Body>
 class Meanwhile {
  public:
@@ -55,7 +54,7 @@ class Meanwhile {
   std::thread thread_;
 };
 
-TEST(ForkBesideThreads, TheChildMayStartAndStopSignals) {
+TEST(ForkWithThreads, ChildMayStartAndStopSignals) {
   const std::unique_ptr<Loop> busy = *Loop::create();
   const std::unique_ptr<Loop> loop = *Loop::create();
   Signal theirs(*busy, [] {});
@@ -74,7 +73,7 @@ TEST(ForkBesideThreads, TheChildMayStartAndStopSignals) {
   }
 }
 
-TEST(ForkBesideThreads, TheChildMayStopASignalThatTheParentIsReceiving) {
+TEST(ForkWithThreads, ChildMayStopASignalThatTheParentReceives) {
   const std::unique_ptr<Loop> loop = *Loop::create();
   Signal signal(*loop, [] {});
   ASSERT_FALSE(signal.start(SIGUSR1));
@@ -88,7 +87,7 @@ TEST(ForkBesideThreads, TheChildMayStopASignalThatTheParentIsReceiving) {
   }
 }
 
-TEST(ForkBesideThreads, TheChildHearsOfWhatIsSentThere) {
+TEST(ForkWithThreads, ChildReceivesItsOwnSends) {
   const std::unique_ptr<Loop> loop = *Loop::create();
   int calls = 0;
   Async async(*loop, [&calls] { ++calls; });
@@ -107,7 +106,7 @@ TEST(ForkBesideThreads, TheChildHearsOfWhatIsSentThere) {
   }
 }
 
-TEST(ForkBesideThreads, TheChildIsCalledForWhatIsPostedThere) {
+TEST(ForkWithThreads, ChildReceivesItsOwnPosts) {
   const std::unique_ptr<Loop> loop = *Loop::create();
   const Meanwhile others([&] { loop->post([] {}); });
   for (int i = 0; i < 100; ++i) {

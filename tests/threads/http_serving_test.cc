@@ -21,7 +21,7 @@ namespace {
 
 using http::Exchange;
 
-// Asks at once, and keeps what it is answered.
+// Sends a request at once, and keeps the response.
 class Asking final : public StreamHandler {
  public:
   Asking(Loop& loop, const Address& address) {
@@ -55,7 +55,7 @@ struct Counts {
   std::atomic<int> late{0};
 };
 
-// Answers at once, or keeps the exchange.
+// Responds at once, or keeps the exchange.
 class Counting final : public http::Service {
  public:
   enum class Does : std::uint8_t { answer, wait };
@@ -98,11 +98,11 @@ class Counting final : public http::Service {
 
 struct Endings {
   std::atomic<int> opened{0};
-  std::atomic<int> answered{0};  // Said goodbye, too.
+  std::atomic<int> answered{0};  // Closed with a close frame from both sides.
   std::atomic<int> late{0};
 };
 
-// Of either side: notes how it ends.
+// A WebSocket of either side: records how it ends.
 class Chatting : public http::WebSocketSession {
  public:
   explicit Chatting(Endings& endings) : endings_(endings) {}
@@ -131,9 +131,9 @@ class HttpOnWorkers : public WorkersTest {
   http::MakeService make(Counting::Does what) {
     return [this, what](Loop&) { return std::make_unique<Counting>(counts_, what); };
   }
-  void ask(const Result<Address>& address, int count) {
-    ASSERT_TRUE(address) << address.error().message();
-    for (int i = 0; i < count; ++i) clients_.emplace_back(*loop_, *address);
+  void ask(const Result<http::WorkersServer>& server, int count) {
+    ASSERT_TRUE(server) << server.error().message();
+    for (int i = 0; i < count; ++i) clients_.emplace_back(*loop_, server->address());
   }
   bool all(bool (*is)(const Asking&)) { return std::ranges::all_of(clients_, is); }
 
@@ -142,7 +142,7 @@ class HttpOnWorkers : public WorkersTest {
   std::list<Asking> clients_;
 };
 
-TEST_F(HttpOnWorkers, IsServedByAServiceEach) {
+TEST_F(HttpOnWorkers, EachWorkerUsesItsOwnService) {
   ask(http::serve(*workers_, Address::loopback_ipv4(0), make(Counting::Does::answer), {},
                   {.balance = Balance::round_robin}),
       4);
@@ -153,7 +153,7 @@ TEST_F(HttpOnWorkers, IsServedByAServiceEach) {
   EXPECT_EQ(counts_.elsewhere, 0);
 }
 
-TEST_F(HttpOnWorkers, IsServedByACopyEach) {
+TEST_F(HttpOnWorkers, EachWorkerUsesItsOwnCopy) {
   std::atomic<int> calls{0};
   ask(http::serve(*workers_, Address::loopback_ipv4(0),
                   [&calls, own = 0](Exchange exchange) mutable {
@@ -170,7 +170,7 @@ TEST_F(HttpOnWorkers, IsServedByACopyEach) {
   EXPECT_EQ(counts, (std::multiset<char>{'1', '1', '2', '2'}));
 }
 
-TEST_F(HttpOnWorkers, LogsOnEach) {
+TEST_F(HttpOnWorkers, EachWorkerLogs) {
   std::atomic<int> lines{0};
   http::ServerOptions options;
   options.log = [&lines](const http::AccessRecord& record) {
@@ -198,7 +198,15 @@ TEST_F(HttpOnWorkers, IsDrainedByStop) {
   EXPECT_EQ(counts_.elsewhere, 0);
 }
 
-TEST_F(HttpOnWorkers, TellsExchangesWhenTheGraceIsOver) {
+// The clients' loop does not run: each was sent all, and keeps its socket open.
+TEST_F(HttpOnWorkers, IsDrainedThoughClientsKeepTheirSocketsOpen) {
+  ask(http::serve(*workers_, Address::loopback_ipv4(0), make(Counting::Does::answer)), 4);
+  run_until([&] { return all([](const Asking& client) { return client.is_answered(); }); });
+  EXPECT_TRUE(workers_->stop(20ms));
+  EXPECT_EQ(counts_.services, 0);
+}
+
+TEST_F(HttpOnWorkers, NotifiesExchangesWhenTheGraceExpires) {
   ask(http::serve(*workers_, Address::loopback_ipv4(0), make(Counting::Does::wait)), 4);
   run_until([&] { return counts_.waiting == 4; });
   EXPECT_FALSE(workers_->stop(20ms));
@@ -211,14 +219,13 @@ TEST_F(HttpOnWorkers, TellsExchangesWhenTheGraceIsOver) {
 class WebSocketsOnWorkers : public HttpOnWorkers {
  protected:
   void SetUp() override {
-    const Result<Address> address = http::serve(
+    const http::WorkersServer server = must(http::serve(
         *workers_, Address::loopback_ipv4(0),
-        http::MakeService([this](Loop& loop) { return std::make_unique<Chat>(loop, theirs_); }));
-    ASSERT_TRUE(address) << address.error().message();
+        http::MakeService([this](Loop& loop) { return std::make_unique<Chat>(loop, theirs_); })));
     for (int i = 0; i < 4; ++i) {
       handlers_.emplace_back(ours_);
-      sockets_.push_back(must(
-          http::WebSocket::connect(client_, "ws://" + address->to_string(), handlers_.back())));
+      sockets_.push_back(must(http::WebSocket::connect(
+          client_, "ws://" + server.address().to_string(), handlers_.back())));
     }
     run_until([&] { return ours_.opened == 4 && theirs_.opened == 4; });
   }
@@ -233,7 +240,7 @@ class WebSocketsOnWorkers : public HttpOnWorkers {
   std::list<http::WebSocket> sockets_;
 };
 
-TEST_F(WebSocketsOnWorkers, AreToldByStop) {
+TEST_F(WebSocketsOnWorkers, AreClosedByStop) {
   std::atomic<bool> is_done{false};
   bool was_whole = false;
   std::thread stopping([&] {
@@ -246,15 +253,15 @@ TEST_F(WebSocketsOnWorkers, AreToldByStop) {
   EXPECT_EQ(theirs_.answered, 4);
 }
 
-TEST_F(WebSocketsOnWorkers, AreResetWhenTheGraceIsOver) {
-  EXPECT_FALSE(workers_->stop(20ms));  // Nobody answers: our loop does not run.
+TEST_F(WebSocketsOnWorkers, AreResetWhenTheGraceExpires) {
+  EXPECT_FALSE(workers_->stop(20ms));  // No close frame is answered: our loop does not run.
   EXPECT_EQ(theirs_.late, 4);
   EXPECT_EQ(theirs_.answered, 0);
 }
 
-// ---- HTTP/2, by one engine for all threads
+// ---- HTTP/2, with one engine for all threads
 
-// Answers what it is sent, and WebSockets.
+// Echoes requests and WebSockets.
 class Echoing final : public http::Service {
  public:
   explicit Echoing(Loop& loop) : sessions_(loop) {}
@@ -270,14 +277,13 @@ class Echoing final : public http::Service {
 
  private:
   struct Session : http::WebSocketSession {
-    void on_message(Bytes bytes, http::MessageKind kind) override { socket().send(kind, bytes); }
+    void on_message(http::MessageKind kind, Bytes bytes) override { socket().send(kind, bytes); }
     void on_closed(http::CloseCode, std::string_view, std::error_code) override {}
   };
   http::WebSocketSessions<Session> sessions_;
 };
 
-// A thread with a loop and a Client of its own: calls, and a WebSocket beside them on one
-// connection.
+// A thread with a loop and a Client: calls, and a WebSocket beside them on one connection.
 class Http2Thread final : http::WebSocketHandler {
  public:
   Http2Thread(const http::Http2& engine, std::string authority)
@@ -315,7 +321,7 @@ class Http2Thread final : http::WebSocketHandler {
   }
 
   void on_open() override { socket_.send("again"); }
-  void on_message(Bytes, http::MessageKind) override {
+  void on_message(http::MessageKind, Bytes) override {
     ++echoed < kMessages ? static_cast<void>(socket_.send("again")) : socket_.close();
   }
   void on_closed(http::CloseCode, std::string_view, std::error_code error) override {
@@ -328,17 +334,16 @@ class Http2Thread final : http::WebSocketHandler {
   std::thread thread_;
 };
 
-TEST_F(HttpOnWorkers, SpeaksHttp2WithClientsOnSeveralLoops) {
+TEST_F(HttpOnWorkers, ServesHttp2ClientsOnSeveralLoops) {
   http::ServerOptions options;
   options.http2 = must(http::Http2::create());
   const http::Http2 engine = options.http2;
-  const Result<Address> address =
+  const http::WorkersServer server = must(
       http::serve(*workers_, Address::loopback_ipv4(0),
                   http::MakeService([](Loop& loop) { return std::make_unique<Echoing>(loop); }),
-                  options, {.balance = Balance::round_robin});
-  ASSERT_TRUE(address) << address.error().message();
+                  options, {.balance = Balance::round_robin}));
   std::list<Http2Thread> threads;
-  for (int i = 0; i < 3; ++i) threads.emplace_back(engine, address->to_string());
+  for (int i = 0; i < 3; ++i) threads.emplace_back(engine, server.address().to_string());
   run_until([&] {
     return std::ranges::all_of(threads,
                                [](const Http2Thread& each) { return each.is_done.load(); });
@@ -351,14 +356,14 @@ TEST_F(HttpOnWorkers, SpeaksHttp2WithClientsOnSeveralLoops) {
   EXPECT_TRUE(workers_->stop(30s));
 }
 
-TEST_F(HttpOnWorkers, ClosesWhatNoServiceIsMadeFor) {
+TEST_F(HttpOnWorkers, ConnectionsAreClosedWithoutAService) {
   ask(http::serve(*workers_, Address::loopback_ipv4(0),
                   http::MakeService([](Loop&) { return std::unique_ptr<http::Service>(); })),
       2);
   run_until([&] { return all([](const Asking& client) { return client.is_closed; }); });
 }
 
-TEST_F(HttpOnWorkers, RefusesLimitsThatAreNone) {
+TEST_F(HttpOnWorkers, RejectsInvalidLimits) {
   http::ServerOptions options;
   options.max_fields = 0;
   EXPECT_EQ(http::serve(*workers_, Address::loopback_ipv4(0), make(Counting::Does::answer), options)

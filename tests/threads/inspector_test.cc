@@ -1,4 +1,4 @@
-// The Inspector and loops on other threads: those that block, those that end, and all at random.
+// The Inspector and loops on other threads: loops that block, loops that end, and random ones.
 #include "spate/http/inspector.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ namespace {
 using http::Exchange;
 using http::Inspector;
 
-// Asks for one thing, and keeps what it is told.
+// Sends one request, and keeps the response.
 class Onlooker final : public StreamHandler {
  public:
   Onlooker(http::Server& server, Loop& loop, std::string_view path) {
@@ -53,8 +53,9 @@ class Onlooker final : public StreamHandler {
 
 class InspectorThreads : public ::testing::Test {
  protected:
-  void inspect(Nanos patience) {
-    inspector_.emplace(must(Inspector::create(*loop_, {.period = 5ms, .patience = patience})));
+  void inspect(Nanos timeout) {
+    inspector_.emplace(
+        must(Inspector::create(*loop_, {.period = 5ms, .response_timeout = timeout})));
   }
   Json state() {
     Onlooker onlooker(server_, *loop_, "/state.json");
@@ -77,7 +78,7 @@ class InspectorThreads : public ::testing::Test {
       *loop_, [this](Exchange exchange) { inspector_->serve(std::move(exchange)); }));
 };
 
-TEST_F(InspectorThreads, AWorkerThatBlocksIsShownWithItsCallback) {
+TEST_F(InspectorThreads, BlockedWorkerIsShownWithItsCallback) {
   inspect(20ms);
   const auto workers = must(Workers::create({.threads = 2}));
   inspector_->add("workers", *workers);
@@ -101,10 +102,10 @@ TEST_F(InspectorThreads, AWorkerThatBlocksIsShownWithItsCallback) {
   run_until([&] { return status_of(0) == "answers"; });
   end.count_down();
   run_until([&] { return status_of(1) == "answers"; });
-  inspector_.reset();  // Before what it shows.
+  inspector_.reset();  // Before the loops that it shows.
 }
 
-TEST_F(InspectorThreads, WorkersThatHaveEndedAreShownAsEnded) {
+TEST_F(InspectorThreads, EndedWorkersAreShownAsEnded) {
   inspect(10s);
   const auto workers = must(Workers::create({.threads = 2}));
   inspector_->add("workers", *workers);
@@ -116,7 +117,7 @@ TEST_F(InspectorThreads, WorkersThatHaveEndedAreShownAsEnded) {
   inspector_.reset();
 }
 
-TEST_F(InspectorThreads, ItMayBeOnAWorkersLoop) {
+TEST_F(InspectorThreads, InspectorMayRunOnTheLoopOfAWorker) {
   const auto workers = must(Workers::create({.threads = 2}));
   std::atomic<int> answering{0};
   std::latch done(1);
@@ -157,7 +158,7 @@ TEST_F(InspectorThreads, ItMayBeOnAWorkersLoop) {
   EXPECT_EQ(answering, 2);
 }
 
-// Loops and onlookers come and go, block, and end, while they are asked.
+// Loops and viewers start, block and end while requests arrive.
 class InspectorAtRandom : public InspectorThreads,
                           public ::testing::WithParamInterface<std::uint64_t> {
  protected:
@@ -225,7 +226,7 @@ class InspectorAtRandom : public InspectorThreads,
   int last_ = 0;
 };
 
-TEST_P(InspectorAtRandom, NobodyIsForgotten) {
+TEST_P(InspectorAtRandom, RandomOperationsLeaveNoViewer) {
   renew();
   for (int i = 0; i < 500; ++i) step();
   onlookers_.clear();
@@ -236,7 +237,7 @@ TEST_P(InspectorAtRandom, NobodyIsForgotten) {
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, InspectorAtRandom, ::testing::ValuesIn(seeds(2)));
 
-TEST(RunningCallbackThreads, IsReadWholeByAnother) {
+TEST(RunningCallbackThreads, IsReadConsistentlyByAnotherThread) {
   const auto loop = must(Loop::create());
   loop->measure_callbacks(true);
   std::atomic<bool> is_over{false};

@@ -1,4 +1,4 @@
-// offload(): what is done on a pool's threads, and where it comes back.
+// offload(): work on a pool's threads, and the return of its result.
 #include "spate/offload.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Closed at first; work that waits for it keeps a thread busy.
+// Closed at first; a job that waits for it keeps a thread busy.
 class Gate {
  public:
   void open() { open_.test_and_set(), open_.notify_all(); }
@@ -45,12 +45,12 @@ class OffloadTest : public ::testing::Test {
     return std::move(*job);
   }
 
-  Gate gate_;  // Outlives those who wait for it.
+  Gate gate_;  // Outlives the threads that wait for it.
   std::unique_ptr<Loop> loop_ = *Loop::create();
   ThreadPool pool_{{.max_threads = 1, .max_queued = 2, .name = "one"}};
 };
 
-TEST_F(OffloadTest, ComesBackToTheLoopWithWhatTheWorkReturned) {
+TEST_F(OffloadTest, LoopReceivesResultOfWork) {
   std::thread::id worked;
   std::string told;
   const auto job = offload(
@@ -68,7 +68,7 @@ TEST_F(OffloadTest, ComesBackToTheLoopWithWhatTheWorkReturned) {
   EXPECT_NE(worked, std::thread::id());
 }
 
-TEST_F(OffloadTest, TheWorkIsDestroyedWhereItWasCalled) {
+TEST_F(OffloadTest, WorkIsDestroyedOnTheThreadThatRanIt) {
   std::thread::id called;
   std::thread::id destroyed;
   std::shared_ptr<void> held(nullptr, [&](void*) { destroyed = std::this_thread::get_id(); });
@@ -79,7 +79,7 @@ TEST_F(OffloadTest, TheWorkIsDestroyedWhereItWasCalled) {
   EXPECT_EQ(called, destroyed);
 }
 
-TEST_F(OffloadTest, KeepsTheLoopAliveOnlyWhileAJobIsUnderWay) {
+TEST_F(OffloadTest, KeepsLoopAliveOnlyWhileJobIsPending) {
   EXPECT_FALSE(loop_->run() || loop_->has_work());
   bool done = false;
   const auto job = offload(*loop_, [] { std::this_thread::yield(); }, [&done] { done = true; });
@@ -89,7 +89,7 @@ TEST_F(OffloadTest, KeepsTheLoopAliveOnlyWhileAJobIsUnderWay) {
   EXPECT_EQ(loop_->active_count(), 0);
 }
 
-TEST_F(OffloadTest, JobsAreBegunInTheirOrder) {
+TEST_F(OffloadTest, JobsStartInOrder) {
   const Offloading busy = occupy();
   std::string order;
   const auto first = offload(*loop_, [] {}, [&order] { order += '1'; }, pool_);
@@ -100,7 +100,7 @@ TEST_F(OffloadTest, JobsAreBegunInTheirOrder) {
   EXPECT_EQ(order, "12");
 }
 
-TEST_F(OffloadTest, RefusesMoreThanMayWait) {
+TEST_F(OffloadTest, RejectsMoreThanMaxQueued) {
   const Offloading busy = occupy();
   int done = 0;
   std::vector<Result<Offloading>> jobs;
@@ -117,7 +117,7 @@ TEST_F(OffloadTest, RefusesMoreThanMayWait) {
   EXPECT_EQ(done, 2);
 }
 
-TEST_F(OffloadTest, WhereNoneMayWaitAFreeThreadStillTakesOne) {
+TEST_F(OffloadTest, FreeThreadTakesAJobThoughQueueingIsDisabled) {
   ThreadPool pool({.max_threads = 2, .max_queued = 0});
   std::vector<Result<Offloading>> jobs;
   for (int i = 0; i < 3; ++i)
@@ -128,13 +128,13 @@ TEST_F(OffloadTest, WhereNoneMayWaitAFreeThreadStillTakesOne) {
   EXPECT_FALSE(loop_->run() || loop_->has_work());
 }
 
-TEST_F(OffloadTest, MakesThreadsWhenTheyAreNeeded) {
+TEST_F(OffloadTest, CreatesThreadsOnDemand) {
   ThreadPool pool({.max_threads = 3});
   EXPECT_EQ(pool.threads(), 0);
   for (int i = 0; i < 5; ++i) {
     const auto job = offload(*loop_, [] {}, [] {}, pool);
     EXPECT_FALSE(loop_->run() || loop_->has_work());
-    // The thread is free again a moment after its job has come back.
+    // The thread is free only a moment after its result was delivered.
     EXPECT_LE(pool.threads(), 3);
   }
   std::vector<Result<Offloading>> jobs;
@@ -154,7 +154,7 @@ TEST_F(OffloadTest, MakesThreadsWhenTheyAreNeeded) {
 TEST_F(OffloadTest, ThreadsAreNamedAndBlockSignals) {
   std::string name;
   bool blocks = false;
-  Gate named;  // The name is set by who has made the thread.
+  Gate named;  // The creating thread sets the name.
   const auto job = offload(
       *loop_,
       [&] {
@@ -175,7 +175,7 @@ TEST_F(OffloadTest, ThreadsAreNamedAndBlockSignals) {
 
 // ---- cancelling
 
-// Counts how many of it there are.
+// Counts its live objects.
 struct Counted {
   explicit Counted(std::atomic<int>& the_count) : count(&the_count) { ++*count; }
   Counted(const Counted& other) : count(other.count) { ++*count; }
@@ -185,7 +185,7 @@ struct Counted {
   std::atomic<int>* count;
 };
 
-TEST_F(OffloadTest, WhatNobodyHasBegunIsTakenOut) {
+TEST_F(OffloadTest, UnstartedJobIsRemovedWhenCancelled) {
   const Offloading busy = occupy();
   std::atomic<int> count{0};
   {
@@ -203,7 +203,7 @@ TEST_F(OffloadTest, WhatNobodyHasBegunIsTakenOut) {
   EXPECT_FALSE(loop_->run() || loop_->has_work());
 }
 
-TEST_F(OffloadTest, WhatHasBegunRunsOnAndNobodyIsCalled) {
+TEST_F(OffloadTest, StartedJobCompletesWithoutCallbackAfterCancellation) {
   std::atomic<bool> ended{false};
   std::latch begun(1);
   {
@@ -226,7 +226,7 @@ TEST_F(OffloadTest, WhatHasBegunRunsOnAndNobodyIsCalled) {
   EXPECT_TRUE(ended && next);
 }
 
-TEST_F(OffloadTest, WhatIsDoneMayBeCancelledBeforeItIsTold) {
+TEST_F(OffloadTest, CompletedJobMayBeCancelledBeforeItsCallback) {
   std::latch ended(1);
   auto job = offload(*loop_, [&ended] { ended.count_down(); }, [] { ADD_FAILURE(); }, pool_);
   ended.wait();
@@ -249,7 +249,7 @@ TEST_F(OffloadTest, DoneMayDestroyItsOwnJobAndOthers) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST_F(OffloadTest, ARunInsideDoneHearsOfTheOthers) {
+TEST_F(OffloadTest, NestedRunInsideDoneDeliversOtherResults) {
   ThreadPool pool({.max_threads = 1});
   std::vector<Result<Offloading>> jobs;
   std::latch ended(3);
@@ -271,9 +271,9 @@ TEST_F(OffloadTest, ARunInsideDoneHearsOfTheOthers) {
   EXPECT_EQ(calls, 3);
 }
 
-// ---- who goes first
+// ---- order of destruction
 
-TEST_F(OffloadTest, TheLoopMayGoBeforeItsJobs) {
+TEST_F(OffloadTest, LoopMayBeDestroyedBeforeItsJobs) {
   Offloading busy = occupy();
   std::atomic<int> count{0};
   auto waiting =
@@ -286,7 +286,7 @@ TEST_F(OffloadTest, TheLoopMayGoBeforeItsJobs) {
   waiting->cancel();
 }
 
-TEST_F(OffloadTest, TheLoopMayGoWhileJobsEnd) {
+TEST_F(OffloadTest, LoopMayBeDestroyedWhileJobsEnd) {
   ThreadPool pool({.max_threads = 3});
   for (int round = 0; round < 200; ++round) {
     const std::unique_ptr<Loop> loop = *Loop::create();
@@ -299,7 +299,7 @@ TEST_F(OffloadTest, TheLoopMayGoWhileJobsEnd) {
   }
 }
 
-TEST_F(OffloadTest, ThePoolDoesWhatItWasGivenBeforeItGoes) {
+TEST_F(OffloadTest, PoolCompletesItsJobsBeforeDestruction) {
   int done = 0;
   std::vector<Result<Offloading>> jobs;
   {
@@ -354,12 +354,13 @@ TEST_F(OffloadTest, ManyLoopsShareOnePool) {
   std::exit(0);
 }
 
-TEST(OffloadDeathTest, AProcessEndsWhileTheSharedPoolIsBusy) {
+TEST(OffloadDeathTest, ProcessEndsWhileTheSharedPoolIsBusy) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(exit_beside_busy_pool(), ::testing::ExitedWithCode(0), "");
 }
 
-// In the child: 0 if all is as it should be.
+#ifndef SPATE_TEST_THREAD_SANITIZED  // It creates no threads in the child of a fork.
+// Runs in the child. Returns 0 if everything is right.
 int use_after_fork(Loop& loop, std::vector<Offloading>& jobs) {
   ::alarm(20);
   if (offload(loop, [] {}, [] {}).error() != Error::loop_forked) return 1;
@@ -371,8 +372,7 @@ int use_after_fork(Loop& loop, std::vector<Offloading>& jobs) {
   return answer == 42 ? 0 : 4;
 }
 
-TEST(OffloadFork, TheChildHasThreadsOfItsOwnAndTheParentKeepsItsJobs) {
-  if (kIsThreadSanitized) GTEST_SKIP() << "which makes no threads in the child of a fork";
+TEST(OffloadFork, ChildHasItsOwnThreadsAndTheParentKeepsItsJobs) {
   const std::unique_ptr<Loop> loop = *Loop::create();
   Gate gate;
   int done = 0;
@@ -392,8 +392,9 @@ TEST(OffloadFork, TheChildHasThreadsOfItsOwnAndTheParentKeepsItsJobs) {
   EXPECT_FALSE(loop->run() || loop->has_work());
   EXPECT_EQ(done, 8);
 }
+#endif
 
-TEST(OffloadFork, ALoopWhoseJobsAreTheParentsMayGo) {
+TEST(OffloadFork, LoopWithJobsOfTheParentMayBeDestroyed) {
   std::unique_ptr<Loop> loop = *Loop::create();
   ThreadPool pool({.max_threads = 1});
   Gate gate;
@@ -414,7 +415,7 @@ TEST(OffloadFork, ALoopWhoseJobsAreTheParentsMayGo) {
   EXPECT_EQ(done, 1);
 }
 
-TEST(OffloadFork, AChildThatForkedInsideDoneIsNotToldOfTheOthers) {
+TEST(OffloadFork, ChildForkedInsideDoneReceivesNoOtherResults) {
   const std::unique_ptr<Loop> loop = *Loop::create();
   auto pool = std::make_unique<ThreadPool>();
   int calls = 0;
@@ -428,7 +429,7 @@ TEST(OffloadFork, AChildThatForkedInsideDoneIsNotToldOfTheOthers) {
         },
         *pool));
   }
-  pool.reset();  // Both have come back.
+  pool.reset();  // Both results are posted.
   (void)loop->run(Run::once);
   if (pid == 0) {
     ::alarm(20);
@@ -449,7 +450,7 @@ void finish_from_inside() {
   (void)loop->run();
 }
 
-TEST(OffloadDeathTest, AJobDoesNotDestroyItsPool) {
+TEST(OffloadDeathTest, JobThatDestroysItsPoolTraps) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(finish_from_inside(), "a job does not destroy its ThreadPool");
 }

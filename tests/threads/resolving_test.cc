@@ -20,8 +20,8 @@ using namespace std::chrono_literals;
 constexpr int kThreads = 4;
 constexpr int kNames = 25;
 
-// Asks for names that are there and names that are not, and connects to one. How much of it came
-// out as it should.
+// Looks up names that exist and names that do not, and connects to one. Returns how many results
+// were right.
 int names_on_a_loop_of_its_own(std::barrier<>& start) {
   const std::unique_ptr<Loop> loop = *Loop::create();
   NameServer server(*loop);
@@ -50,7 +50,7 @@ int names_on_a_loop_of_its_own(std::barrier<>& start) {
   return right;
 }
 
-TEST(ResolvingOnThreads, HasOneResolverALoop) {
+TEST(ResolvingOnThreads, HasOneResolverPerLoop) {
   std::barrier start(kThreads);
   std::vector<int> right(kThreads);
   {

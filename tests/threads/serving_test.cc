@@ -76,9 +76,10 @@ class ServingOnWorkers : public WorkersTest {
   std::list<Client> clients_;
 };
 INSTANTIATE_TEST_SUITE_P(Balances, ServingOnWorkers,
-                         ::testing::Values(Balance::reuse_port, Balance::round_robin));
+                         ::testing::Values(Balance::reuse_port, Balance::round_robin),
+                         ::testing::PrintToStringParamName());
 
-TEST_P(ServingOnWorkers, DrainsItsSessions) {
+TEST_P(ServingOnWorkers, StopDrainsTheSessions) {
   serve();
   std::atomic<bool> is_done{false};
   bool all = false;
@@ -95,7 +96,7 @@ TEST_P(ServingOnWorkers, DrainsItsSessions) {
   expect_all_gone();
 }
 
-TEST_P(ServingOnWorkers, TellsThoseWhoAreLateWhenTheGraceIsOver) {
+TEST_P(ServingOnWorkers, LateSessionsAreClosedWhenTheGraceExpires) {
   counts_.closes = false;
   serve();
   EXPECT_FALSE(workers_->stop(20ms));
@@ -105,7 +106,7 @@ TEST_P(ServingOnWorkers, TellsThoseWhoAreLateWhenTheGraceIsOver) {
   expect_all_gone();
 }
 
-TEST_P(ServingOnWorkers, EndsThemWithItself) {
+TEST_P(ServingOnWorkers, DestructionEndsTheSessions) {
   serve();
   workers_.reset();
   EXPECT_EQ(counts_.drained, 0);
@@ -122,7 +123,7 @@ TEST_P(ServingOnWorkers, SessionsEndByThemselves) {
   expect_all_gone();
 }
 
-TEST(Workers, MayMakeAServiceEach) {
+TEST(Workers, MayCreateAServiceEach) {
   struct Telling final : WorkerService {
     explicit Telling(std::atomic<int>& counter) : services(counter) { ++services; }
     ~Telling() override { --services; }

@@ -1,6 +1,6 @@
 // Workers under random programs: whatever the user's code does on their loops and around them, each
-// connection's bytes are its own, nobody who is gone is called, stop() returns, and nothing is
-// left.
+// connection receives only its own bytes, no destroyed object is called, stop() returns, and
+// nothing is left.
 //
 // SPATE_SEED=<number> repeats one program, SPATE_SEEDS=<number> runs that many.
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@
 namespace spate::testing {
 namespace {
 
-// ---- what is sent: the connection's number, four times, and then bytes that are its alone
+// ---- the bytes sent: the connection's number, four times, and then bytes derived from it
 
 constexpr std::size_t kHeader = 4;
 
@@ -59,12 +59,12 @@ class Follower {
 
 // ---- the server's side
 
-// How wild the sessions are: one in so many calls does something out of the ordinary.
+// One in so many calls of a session does something unusual.
 std::atomic<std::size_t> calm{1};
 std::atomic<int> alive{0};
 std::atomic<std::uint64_t> next_seed{1};
 
-// Echoes, and now and then does whatever it may. It belongs to its thread.
+// Echoes, and now and then performs any allowed operation. It belongs to its thread.
 class Session final : public StreamHandler {
  public:
   static void make(Stream stream) {
@@ -83,7 +83,7 @@ class Session final : public StreamHandler {
     Follower again = follower_;
     EXPECT_TRUE(follower_.follow(bytes));
     stream_.write(bytes);
-    if (random().one_in(calm)) misbehave();  // This may be gone; the bytes are the call's.
+    if (random().one_in(calm)) misbehave();  // May destroy *this.
     EXPECT_TRUE(again.follow(bytes));
     return bytes.size();
   }
@@ -96,7 +96,7 @@ class Session final : public StreamHandler {
     forget(*this);
   }
 
-  // The worker's own source of chance: what threads do is theirs, whatever the seed.
+  // The worker's random numbers. The scheduling of threads is random anyway, whatever the seed.
   static Random& random() {
     thread_local Random own(next_seed.fetch_add(1));
     return own;
@@ -108,7 +108,7 @@ class Session final : public StreamHandler {
     current->run(Run::no_wait);
     --depth;
   }
-  // What a posted task or a newcomer's callback does.
+  // Performs a random operation in a posted task or an accept callback.
   static void disturb(Loop& loop) {
     current = &loop;
     switch (random().below(7)) {
@@ -149,7 +149,7 @@ class Session final : public StreamHandler {
   static void forget(Session& session) {
     own().remove_if([&](const auto& one) { return one.get() == &session; });
   }
-  // The last thing that is done: it may be gone.
+  // Must be the last action: it may be destroyed.
   void misbehave() {
     current = &stream_.loop();
     switch (random().below(7)) {
@@ -177,7 +177,7 @@ class Session final : public StreamHandler {
   bool is_alive_ = true;
 };
 
-// ---- the clients' side: the main thread
+// ---- the clients: the main thread
 
 class Caller final : public StreamHandler {
  public:
@@ -298,7 +298,7 @@ class Program {
     return !late;
   }
 
-  // Everybody who has called is served to the end, or cut off by a session: nobody waits for ever.
+  // Every connection is served to the end, or closed by a session: none waits for ever.
   void settle() {
     run_until([this] { return std::ranges::all_of(callers_, &Caller::is_done); });
     for (const Caller& caller : callers_) EXPECT_FALSE(caller.was_refused());
@@ -314,7 +314,7 @@ class Program {
   void end() {
     std::atomic<bool> is_over{false};
     std::thread poster;
-    if (random_.one_in(2)) {  // Somebody else posts all the while.
+    if (random_.one_in(2)) {  // Another thread posts meanwhile.
       poster = std::thread([this, &is_over] {
         while (!is_over) {
           workers_->post(0, [] {});
@@ -361,7 +361,7 @@ class Program {
   std::uint32_t last_id_ = 0;
 };
 
-TEST(WorkersChaos, LeavesNothingBehind) {
+TEST(WorkersChaos, LeavesNoDescriptors) {
   for (const std::uint64_t seed : seeds(150)) {
     SCOPED_TRACE("SPATE_SEED=" + std::to_string(seed));
     next_seed = seed << 8;

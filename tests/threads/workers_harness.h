@@ -1,4 +1,4 @@
-// What the tests of Workers share.
+// Shared by the tests of Workers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,12 +12,13 @@
 #include "spate/net/connect.h"
 #include "spate/net/workers.h"
 #include "spate/timer.h"
+#include "tests/support/balances.h"
 
 namespace spate::testing {
 
 using namespace std::chrono_literals;
 
-// Echoes until the peer ends. It belongs to its thread, and goes with it at the latest.
+// Echoes until the peer ends. It belongs to its thread, and is destroyed with it at the latest.
 class Echo final : public StreamHandler {
  public:
   static inline std::atomic<int> alive{0};
@@ -78,7 +79,7 @@ class WorkersTest : public ::testing::TestWithParam<Balance> {
     bool late = false;
     Timer limit(*loop_, [&late] { late = true; });
     limit.start(30s);
-    Timer look(*loop_, [] {});  // What other threads do wakes nobody here.
+    Timer look(*loop_, [] {});  // Polls, since other threads do not wake this loop.
     look.start(2ms, 2ms);
     while (!done() && !late) loop_->run(Run::once);
     EXPECT_TRUE(done());

@@ -1,4 +1,4 @@
-// Workers: what stopping does, and what is still allowed after it.
+// Workers: stopping, and the calls allowed after it.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -19,13 +19,12 @@ namespace {
 
 using WorkersStopping = WorkersTest;
 
-INSTANTIATE_TEST_SUITE_P(Balances, WorkersStopping,
-                         ::testing::Values(Balance::reuse_port, Balance::round_robin,
-                                           Balance::least_connections, Balance::peer_hash));
+INSTANTIATE_TEST_SUITE_P(Balances, WorkersStopping, all_balances(),
+                         ::testing::PrintToStringParamName());
 
-// ---- the loops are the workers', whatever the user's code does to them
+// ---- user code that stops or runs the workers' loops
 
-TEST_P(WorkersStopping, HappensOnlyWhenTheyAreTold) {
+TEST_P(WorkersStopping, StoppingALoopDoesNotStopItsWorker) {
   const std::unique_ptr<Workers> workers = *Workers::create({.threads = 2});
   const Address address = *workers->listen(
       Address::loopback_ipv4(0),
@@ -48,14 +47,14 @@ TEST_P(WorkersStopping, HappensOnlyWhenTheyAreTold) {
   EXPECT_TRUE(workers->stop(30s, [](Loop& loop) { loop.stop(); }));
 }
 
-TEST(Workers, EndWithoutBeingStoppedThoughTheirLoopsWere) {
+TEST(Workers, EndWithoutStopThoughTheirLoopsWereStopped) {
   const std::unique_ptr<Workers> workers = *Workers::create({.threads = 2});
   std::latch stopped(2);
   EXPECT_TRUE(workers->post_to_all([&](Loop& loop) { loop.stop(), stopped.count_down(); }));
   stopped.wait();
 }
 
-TEST(Workers, AreStoppedInsideANestedRun) {
+TEST(Workers, StopDuringANestedRun) {
   const std::unique_ptr<Workers> workers = *Workers::create({.threads = 1});
   std::latch runs(1);
   EXPECT_TRUE(workers->post(0, [&, &loop = workers->loop(0)] {
@@ -66,7 +65,7 @@ TEST(Workers, AreStoppedInsideANestedRun) {
   EXPECT_TRUE(workers->stop(30s));
 }
 
-TEST(Workers, RestWhenWaitingFailsAndCallWhatIsPosted) {
+TEST(Workers, BackOffWhenWaitingFailsAndCallPosts) {
   const std::unique_ptr<Workers> workers = *Workers::create({.threads = 1});
   FaultPlan plan;
   plan.fail_share(SystemCall::epoll_wait, 1, ENOMEM, 1);
@@ -75,7 +74,7 @@ TEST(Workers, RestWhenWaitingFailsAndCallWhatIsPosted) {
   EXPECT_TRUE(workers->post(0, [&] { first.count_down(); }));
   first.wait();
   const std::uint64_t before = plan.calls(SystemCall::epoll_wait);
-  std::this_thread::sleep_for(200ms);  // What is counted is what it does meanwhile.
+  std::this_thread::sleep_for(200ms);  // Counts the calls during this time.
   EXPECT_LE(plan.calls(SystemCall::epoll_wait) - before, 30u);
   std::latch second(1);
   EXPECT_TRUE(workers->post(0, [&] { second.count_down(); }));
@@ -85,7 +84,7 @@ TEST(Workers, RestWhenWaitingFailsAndCallWhatIsPosted) {
 
 // ---- after it
 
-TEST_P(WorkersStopping, LeavesNothingToListenWith) {
+TEST_P(WorkersStopping, PreventsFurtherListening) {
   const std::unique_ptr<Workers> workers = *Workers::create({.threads = 2});
   EXPECT_TRUE(workers->stop(0s));
   EXPECT_EQ(workers->listen(Address::loopback_ipv4(0), kEcho, GetParam()).error(),
@@ -93,7 +92,29 @@ TEST_P(WorkersStopping, LeavesNothingToListenWith) {
   EXPECT_EQ(workers->adopt(0, kEcho, GetParam()).error(), std::errc::operation_canceled);
 }
 
-TEST(Workers, MayBeAskedAndPostedToAfterTheyWereStopped) {
+TEST(Workers, DestroyEachTaskPostedDuringStop) {
+  for (int round = 0; round < 20; ++round) {
+    const std::unique_ptr<Workers> workers = *Workers::create({.threads = 1});
+    Loop& loop = workers->loop(0);
+    const auto token = std::make_shared<int>();
+    std::atomic<bool> is_over{false};
+    std::atomic<bool> has_begun{false};
+    std::thread other([&] {
+      do {
+        EXPECT_TRUE(loop.post([token] {}));
+        has_begun = true;
+      } while (!is_over);
+    });
+    while (!has_begun) std::this_thread::yield();
+    EXPECT_TRUE(workers->stop(0s));
+    is_over = true;
+    other.join();
+    EXPECT_TRUE(loop.post([token] {}));
+    EXPECT_EQ(token.use_count(), 1);
+  }
+}
+
+TEST(Workers, MayBeQueriedAndPostedToAfterStop) {
   const std::unique_ptr<Workers> workers = *Workers::create({.threads = 2});
   Loop& loop = workers->loop(1);
   std::atomic<bool> is_over{false};
@@ -124,7 +145,7 @@ TEST(Workers, MayBeAskedAndPostedToAfterTheyWereStopped) {
   EXPECT_EQ(called, before);
 }
 
-TEST_P(WorkersStopping, AnswersTheSameWhenItIsRepeated) {
+TEST_P(WorkersStopping, ReturnsTheSameResultWhenRepeated) {
   const std::unique_ptr<Workers> workers = *Workers::create({.threads = 2});
   const Address address = *workers->listen(Address::loopback_ipv4(0), kEcho, GetParam());
   int echoed = 0;
@@ -136,7 +157,7 @@ TEST_P(WorkersStopping, AnswersTheSameWhenItIsRepeated) {
   EXPECT_EQ(connections(*workers), 0u);
 }
 
-TEST_P(WorkersStopping, MayBeGivenAnyGrace) {
+TEST_P(WorkersStopping, AcceptsAnyGrace) {
   for (const Nanos grace : {Nanos::max(), Nanos::min()}) {
     const std::unique_ptr<Workers> workers = *Workers::create({.threads = 2});
     const Address address = *workers->listen(Address::loopback_ipv4(0), kEcho, GetParam());
@@ -147,7 +168,7 @@ TEST_P(WorkersStopping, MayBeGivenAnyGrace) {
     bool drained = false;
     std::thread stopper([&] { drained = workers->stop(grace); });
     if (grace < 0s) stopper.join();
-    std::this_thread::sleep_for(10ms);  // In which it could have given up.
+    std::this_thread::sleep_for(10ms);  // Time in which it could wrongly have stopped waiting.
     clients.clear();
     if (grace > 0s) stopper.join();
     EXPECT_EQ(drained, grace > 0s);
@@ -156,9 +177,9 @@ TEST_P(WorkersStopping, MayBeGivenAnyGrace) {
 
 thread_local std::list<Stream> kept;
 
-// The session is destroyed, and its connection waits for the peer's end: it leaves when its loop
-// goes, and makes room for somebody whom nobody accepts any more.
-TEST_P(WorkersStopping, EndsConnectionsThatLingerAtTheLimit) {
+// The session is destroyed, and its connection waits for the peer's EOF. It is dropped when its
+// loop is destroyed, and frees a place under the limit, but nothing accepts any more.
+TEST_P(WorkersStopping, EndsLingeringConnectionsAtTheLimit) {
   const std::unique_ptr<Workers> workers = *Workers::create({.threads = 2});
   std::atomic<int> accepted{0};
   const Address address = *workers->listen(Address::loopback_ipv4(0),
@@ -171,7 +192,7 @@ TEST_P(WorkersStopping, EndsConnectionsThatLingerAtTheLimit) {
   const sys::Descriptor peer(sys::open_socket(AF_INET, SOCK_STREAM));
   sys::connect(peer.get(), address.data(), address.size());
   run_until([&] { return accepted == 1; });
-  EXPECT_FALSE(workers->stop(10ms, [](Loop&) { kept.clear(); }));
+  EXPECT_TRUE(workers->stop(10ms, [](Loop&) { kept.clear(); })) << "it was sent all";
   EXPECT_EQ(connections(*workers), 0u);
 }
 
@@ -180,12 +201,12 @@ TEST_P(WorkersStopping, EndsConnectionsThatLingerAtTheLimit) {
 // Clients whose connections are in the backlog while every worker is busy.
 class WorkersBacklog : public WorkersStopping {
  protected:
-  // Whom the loops accept before they are told to stop is not the one that matters.
+  // With one accept a turn, connections that the loops accept before stop() do not decide the test.
   void listen(std::size_t max = SIZE_MAX) {
     address_ = *workers_->listen(Address::loopback_ipv4(0), kEcho, GetParam(),
                                  {.accepts_per_turn = 1, .max_connections = max});
   }
-  // The workers go on when stop() has told them to stop listening.
+  // The workers are released after stop() has told them to close their listeners.
   bool stop_with_clients(int count, Nanos grace) {
     std::latch busy(2);
     std::latch released(1);
@@ -228,20 +249,19 @@ class WorkersBacklog : public WorkersStopping {
   std::atomic<int> drains_{0};
 };
 
-INSTANTIATE_TEST_SUITE_P(Balances, WorkersBacklog,
-                         ::testing::Values(Balance::reuse_port, Balance::round_robin,
-                                           Balance::least_connections, Balance::peer_hash));
+INSTANTIATE_TEST_SUITE_P(Balances, WorkersBacklog, all_balances(),
+                         ::testing::PrintToStringParamName());
 
-TEST_P(WorkersBacklog, IsServedBeforeTheyStop) {
+TEST_P(WorkersBacklog, IsServedBeforeStop) {
   listen();
   EXPECT_TRUE(stop_with_clients(40, 30s));
   EXPECT_EQ(served(), 40);
   EXPECT_EQ(drains_, 2);
 }
 
-// The first worker hands somebody over while the second is busy: he is told, as all others are,
-// though the order to drain has come to the second meanwhile.
-TEST(Workers, TellThoseToDrainWhoWereOnTheirWay) {
+// The first worker hands a connection over while the second is busy. It is drained like all others,
+// although the order to drain reached the second worker first.
+TEST(Workers, DrainConnectionsHandedOverDuringStop) {
   const std::unique_ptr<Workers> workers = *Workers::create({.threads = 2});
   const auto keep = [](Stream stream, const Address&) {
     stream.write("!");
@@ -271,14 +291,14 @@ TEST(Workers, TellThoseToDrainWhoWereOnTheirWay) {
       kept.clear();
     }));
   });
-  std::this_thread::sleep_for(20ms);  // So that it has told both to stop listening.
+  std::this_thread::sleep_for(20ms);  // Time for stop() to reach both workers' listeners.
   workers->post(1, [&] {
     second_is_busy.count_down();
     second_goes_on.wait();
   });
   second_is_busy.wait();
   first_goes_on.count_down();
-  std::this_thread::sleep_for(20ms);  // So that it has told both to drain, if it does not wait.
+  std::this_thread::sleep_for(20ms);  // Time for drain() to reach both, if it does not wait.
   second_goes_on.count_down();
   stopper.join();
   EXPECT_EQ(told, 8u);
@@ -291,7 +311,7 @@ TEST_P(WorkersBacklog, IsResetWithoutGrace) {
   EXPECT_EQ(drains_, 0);
 }
 
-TEST_P(WorkersBacklog, IsServedAsFarAsTheLimitAllows) {
+TEST_P(WorkersBacklog, IsServedUpToTheLimit) {
   listen(3);
   EXPECT_TRUE(stop_with_clients(10, 30s));
   EXPECT_GE(served(), 3);
@@ -300,7 +320,7 @@ TEST_P(WorkersBacklog, IsServedAsFarAsTheLimitAllows) {
 
 // ---- one process follows another
 
-TEST_P(WorkersStopping, RefusesNobodyIfOthersListenAtTheSameSocket) {
+TEST_P(WorkersStopping, RefusesNoConnectionIfOthersListenAtTheSameSocket) {
   std::unique_ptr<Workers> before = *Workers::create({.threads = 2});
   const std::unique_ptr<Workers> after = *Workers::create({.threads = 2});
   Result<Listener> listener =
@@ -327,7 +347,7 @@ TEST_P(WorkersStopping, RefusesNobodyIfOthersListenAtTheSameSocket) {
   EXPECT_TRUE(after->stop(30s));
 }
 
-TEST(Workers, AdoptOnlyWhatListens) {
+TEST(Workers, AdoptOnlyListeningSockets) {
   const std::unique_ptr<Workers> workers = *Workers::create({.threads = 1});
   const sys::Descriptor socket(sys::open_socket(AF_INET, SOCK_STREAM));
   EXPECT_EQ(workers->adopt(socket.get(), kEcho).error(), std::errc::invalid_argument);
@@ -335,9 +355,9 @@ TEST(Workers, AdoptOnlyWhatListens) {
   EXPECT_EQ(workers->adopt(-1, kEcho).error(), std::errc::bad_file_descriptor);
 }
 
-// ---- who cannot be taken is not counted
+// ---- connections that cannot be taken are not counted
 
-TEST(Workers, DoNotCountWhomTheyHaveNoMemoryFor) {
+TEST(Workers, DoNotCountConnectionsWithoutMemory) {
   FaultPlan plan;
   const std::unique_ptr<Workers> workers = *Workers::create({.threads = 2});
   EXPECT_TRUE(workers->post_to_all([](Loop& one) { one.reserve(1024, 64); }));
@@ -354,8 +374,8 @@ TEST(Workers, DoNotCountWhomTheyHaveNoMemoryFor) {
     char text[8];
     return sys::receive(sockets.back().get(), text, sizeof(text)) > 0;
   };
-  // Memory for connections comes in blocks of 64. The first worker, who accepts, always has the
-  // next one earlier.
+  // Memory for connections comes in blocks of 64. The first worker accepts, so it always has the
+  // next block earlier.
   for (int i = 0; i < 129; ++i) ASSERT_TRUE(come());
   {
     plan.fail_share(SystemCall::allocate, 1, ENOMEM, 1);
@@ -368,7 +388,7 @@ TEST(Workers, DoNotCountWhomTheyHaveNoMemoryFor) {
   EXPECT_TRUE(workers->stop(30s));
 }
 
-TEST(Workers, DoNotCountWhomTheyCannotHandOver) {
+TEST(Workers, DoNotCountConnectionsThatCannotBeHandedOver) {
   FaultPlan plan;
   const std::unique_ptr<Workers> workers = *Workers::create({.threads = 1});
   EXPECT_TRUE(workers->post_to_all([](Loop& one) { one.reserve(1024, 64); }));
@@ -399,7 +419,7 @@ TEST(Workers, DoNotCountWhomTheyCannotHandOver) {
 
 #if defined(SPATE_HARDENED) || !defined(NDEBUG)
 
-TEST(WorkersDeathTest, AWorkerMayNotWaitForItself) {
+TEST(WorkersDeathTest, WaitingForItselfTraps) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto on_a_worker = [](const std::function<void(Workers&)>& misuse) {
     std::unique_ptr<Workers> workers = *Workers::create({.threads = 2});
@@ -414,7 +434,7 @@ TEST(WorkersDeathTest, AWorkerMayNotWaitForItself) {
                }),
                "");
   EXPECT_DEATH(on_a_worker([](Workers& workers) { std::ignore = workers.adopt(0, kEcho); }), "");
-  // But it may have workers of its own.
+  // A worker's thread may own other Workers.
   on_a_worker([](Workers&) {
     const std::unique_ptr<Workers> own = *Workers::create({.threads = 1});
     EXPECT_TRUE(own->listen(Address::loopback_ipv4(0), kEcho));

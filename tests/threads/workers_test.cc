@@ -1,4 +1,4 @@
-// Workers: connections are shared out as asked, and stopping waits for them.
+// Workers: connections are distributed as configured, and stopping waits for them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,11 +16,10 @@
 namespace spate::testing {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Balances, WorkersTest,
-                         ::testing::Values(Balance::reuse_port, Balance::round_robin,
-                                           Balance::least_connections, Balance::peer_hash));
+INSTANTIATE_TEST_SUITE_P(Balances, WorkersTest, all_balances(),
+                         ::testing::PrintToStringParamName());
 
-TEST_P(WorkersTest, ShareConnectionsOut) {
+TEST_P(WorkersTest, DistributeConnections) {
   Result<std::unique_ptr<Workers>> workers = Workers::create({.threads = 3});
   ASSERT_TRUE(workers);
   const auto address = (*workers)->listen(Address::loopback_ipv4(0), kEcho, GetParam());
@@ -43,7 +42,49 @@ TEST_P(WorkersTest, ShareConnectionsOut) {
   EXPECT_EQ(Echo::alive, 0);
 }
 
-TEST_P(WorkersTest, ASecondCopyIsRefusedThePort) {
+TEST_P(WorkersTest, ClosedListenerAcceptsNoMore) {
+  const auto workers = must(Workers::create({.threads = 2}));
+  std::atomic<int> accepted{0};
+  struct Counting final : WorkerService {
+    explicit Counting(std::atomic<int>& to) : count(to) {}
+    void on_accept(Stream stream, const Address& peer) override {
+      ++count;
+      kEcho(std::move(stream), peer);
+    }
+    std::atomic<int>& count;
+  };
+  const auto listener = must(workers->open(
+      Address::loopback_ipv4(0), [&](Loop&) { return std::make_unique<Counting>(accepted); },
+      GetParam()));
+  const Address other = must(workers->listen(Address::loopback_ipv4(0), kEcho, GetParam()));
+  int echoed = 0;
+  std::list<Client> clients;
+  for (int i = 0; i < 20; ++i) clients.emplace_back(*loop_, listener.address(), echoed);
+  run_until([&] { return echoed == 20; });
+  std::atomic<int> closed{0};
+  std::atomic<int> elsewhere{0};
+  listener.close([&](Loop& loop) {
+    if (accepted != 20 || workers->index_of(loop) == workers->count()) ++elsewhere;
+    ++closed;
+  });
+  run_until([&] { return closed == 2; });
+  EXPECT_EQ(elsewhere, 0);
+  EXPECT_EQ(Echo::alive, 20);
+  std::optional<std::error_code> error;
+  const Connecting refused = connect(*loop_, listener.address(), [&](Result<Stream> made) {
+    error = made ? std::error_code() : made.error();
+  });
+  run_until([&] { return error.has_value(); });
+  EXPECT_EQ(*error, std::errc::connection_refused);
+  clients.emplace_back(*loop_, other, echoed);
+  run_until([&] { return echoed == 21; });
+  listener.close();  // Again.
+  clients.clear();
+  EXPECT_TRUE(workers->stop(5s));
+  listener.close();
+}
+
+TEST_P(WorkersTest, SecondCopyIsRefusedThePort) {
   for (const Address& wanted : {Address::loopback_ipv4(0), Address::any_ipv6(0)}) {
     const auto first = Workers::create({.threads = 2});
     const auto second = Workers::create({.threads = 2});
@@ -58,7 +99,7 @@ TEST_P(WorkersTest, ASecondCopyIsRefusedThePort) {
   }
 }
 
-TEST_P(WorkersTest, AnotherCopySharesThePortIfBothSaySo) {
+TEST_P(WorkersTest, CopiesShareThePortIfBothAllowIt) {
   const auto first = Workers::create({.threads = 2});
   const auto second = Workers::create({.threads = 2});
   ASSERT_TRUE(first && second);
@@ -69,7 +110,7 @@ TEST_P(WorkersTest, AnotherCopySharesThePortIfBothSaySo) {
   EXPECT_EQ((*second)->listen(*address, kEcho, GetParam()).error(), std::errc::address_in_use);
 }
 
-TEST_P(WorkersTest, HoldNoMoreConnectionsThanTheyMay) {
+TEST_P(WorkersTest, RespectTheConnectionLimit) {
   Result<std::unique_ptr<Workers>> workers = Workers::create({.threads = 2});
   ASSERT_TRUE(workers);
   const auto address =
@@ -79,7 +120,7 @@ TEST_P(WorkersTest, HoldNoMoreConnectionsThanTheyMay) {
   std::list<Client> clients;
   for (int i = 0; i < 40; ++i) clients.emplace_back(*loop_, *address, echoed);
   const std::size_t max = GetParam() == Balance::reuse_port ? 5 : 4;
-  for (int served = 4; served <= 40; ++served) {  // Each that goes makes room for another.
+  for (int served = 4; served <= 40; ++served) {  // Each closed connection frees a place.
     run_until([&] { return echoed >= served; });
     EXPECT_LE(connections(**workers), max);
     const auto done = std::ranges::find_if(clients, &Client::is_served);
@@ -90,7 +131,7 @@ TEST_P(WorkersTest, HoldNoMoreConnectionsThanTheyMay) {
   EXPECT_TRUE((*workers)->stop(5s));
 }
 
-TEST_P(WorkersTest, EndWhenTheGraceIsOver) {
+TEST_P(WorkersTest, EndWhenTheGraceExpires) {
   Result<std::unique_ptr<Workers>> workers = Workers::create({.threads = 2});
   ASSERT_TRUE(workers);
   std::mutex mutex;
@@ -117,7 +158,7 @@ TEST_P(WorkersTest, EndWhenTheGraceIsOver) {
   for (const Stream& stream : kept) EXPECT_FALSE(stream.is_open());
 }
 
-// Answers each byte with one, and closes when it is told to.
+// Answers each byte with one, and closes on request.
 class Answering final : public StreamHandler {
  public:
   static inline std::atomic<std::size_t> written{0};
@@ -142,7 +183,7 @@ class Answering final : public StreamHandler {
   Stream stream_;
 };
 
-// Sends without a pause, and counts what comes back.
+// Sends without a pause, and counts the bytes that return.
 class Asking final : public StreamHandler {
  public:
   Asking(Loop& loop, const Address& address) {
@@ -174,7 +215,7 @@ class Asking final : public StreamHandler {
   bool closed_ = false;
 };
 
-TEST_P(WorkersTest, LoseNoAnswerWhenTheyStopUnderLoad) {
+TEST_P(WorkersTest, LoseNoResponseWhenStoppedUnderLoad) {
   Answering::written = 0;
   Result<std::unique_ptr<Workers>> workers = Workers::create({.threads = 2});
   ASSERT_TRUE(workers);
@@ -199,7 +240,7 @@ TEST_P(WorkersTest, LoseNoAnswerWhenTheyStopUnderLoad) {
   EXPECT_EQ(answered, Answering::written);
 }
 
-TEST_P(WorkersTest, SayThatTheGraceWasOverWhenTheThreadsOwnSessionsGoWithIt) {
+TEST_P(WorkersTest, ReportGraceExpiryWhenThreadLocalSessionsEnd) {
   Result<std::unique_ptr<Workers>> workers = Workers::create({.threads = 2});
   ASSERT_TRUE(workers);
   const auto address = (*workers)->listen(
@@ -219,7 +260,7 @@ TEST_P(WorkersTest, SayThatTheGraceWasOverWhenTheThreadsOwnSessionsGoWithIt) {
   EXPECT_FALSE((*workers)->stop(20ms));
 }
 
-TEST(Workers, CallWhatIsPostedOnTheirThreads) {
+TEST(Workers, CallPostsOnTheirThreads) {
   Result<std::unique_ptr<Workers>> workers =
       Workers::create({.threads = 4, .name = "test", .pin = true});
   ASSERT_TRUE(workers);
@@ -238,7 +279,7 @@ TEST(Workers, CallWhatIsPostedOnTheirThreads) {
   EXPECT_EQ(called.size(), 4u);
 }
 
-TEST(Workers, SayWhyTheyCannotListen) {
+TEST(Workers, ReportWhyTheyCannotListen) {
   Result<std::unique_ptr<Workers>> workers = Workers::create({.threads = 2});
   ASSERT_TRUE(workers);
   const auto ignore = [](Stream, const Address&) {};

@@ -1,10 +1,11 @@
-// A Datagram belongs to its loop's thread. In builds that check, anybody else who uses it while the
-// loop runs ends the process.
+// A Datagram belongs to its loop's thread. In debug builds, a call from another thread while the
+// loop runs aborts the process.
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <thread>
 
 #include "spate/hooks.h"
@@ -21,7 +22,7 @@ class Deaf final : public DatagramHandler {
   void on_packets(std::span<const Packet>) override {}
 };
 
-// Does `misuse` in a second thread while the loop is inside run().
+// Calls `misuse` on a second thread while the loop is inside run().
 void misuse_while_it_runs(const std::function<void(Datagram&)>& misuse) {
   const auto loop = std::move(*Loop::create());
   Datagram socket = std::move(*Datagram::create(*loop, Address::loopback_ipv4(0)));
@@ -44,6 +45,7 @@ struct DatagramMisuse {
   const char* name;
   void (*does)(Datagram& socket);
 };
+void PrintTo(const DatagramMisuse& misuse, std::ostream* out) { *out << misuse.name; }
 
 const DatagramMisuse kDatagramMisuses[] = {
     {"Start",
@@ -69,13 +71,13 @@ class DatagramThreadDeathTest : public ::testing::TestWithParam<DatagramMisuse> 
 };
 
 INSTANTIATE_TEST_SUITE_P(, DatagramThreadDeathTest, ::testing::ValuesIn(kDatagramMisuses),
-                         [](const auto& misuse) { return std::string(misuse.param.name); });
+                         ::testing::PrintToStringParamName());
 
-TEST_P(DatagramThreadDeathTest, IsNoticed) {
+TEST_P(DatagramThreadDeathTest, MisuseTraps) {
   EXPECT_DEATH(misuse_while_it_runs(GetParam().does), "another thread is running this loop");
 }
 
-TEST(DatagramThread, MayBeAnotherOneBetweenTwoRuns) {
+TEST(DatagramThread, MayChangeBetweenRuns) {
   const auto loop = std::move(*Loop::create());
   Datagram socket = std::move(*Datagram::create(*loop, Address::loopback_ipv4(0)));
   loop->run(Run::no_wait);

@@ -1,4 +1,4 @@
-// The handles of a loop that runs belong to the thread that runs it, as the loop does.
+// The handles of a running loop belong to the thread that runs it, as the loop does.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <thread>
 #include <tuple>
 
@@ -30,7 +31,7 @@ struct Quiet : Session {
   std::size_t on_data(Bytes bytes) override { return bytes.size(); }
 };
 
-// Of each kind one that is at work: the name server says nothing.
+// An active object of each kind: the name server never answers.
 struct Handles {
   explicit Handles(Loop& its_loop) : loop(its_loop) {
     (void)configure_resolver(
@@ -70,7 +71,7 @@ struct Handles {
   Stream peer;
 };
 
-// Does `misuse` in a second thread while the loop is inside run().
+// Calls `misuse` on a second thread while the loop is inside run().
 void misuse_while_it_runs(const std::function<void(Handles&)>& misuse) {
   const std::unique_ptr<Loop> loop = *Loop::create();
   Handles handles(*loop);
@@ -86,53 +87,53 @@ void misuse_while_it_runs(const std::function<void(Handles&)>& misuse) {
   other.join();
 }
 
-using HandleMisuse = void (*)(Handles&);
+struct HandleMisuse {
+  const char* name;
+  void (*does)(Handles& handles);
+};
+void PrintTo(const HandleMisuse& misuse, std::ostream* out) { *out << misuse.name; }
+
+const HandleMisuse kHandleMisuses[] = {
+    {"ListenerConnections", [](Handles& all) { std::ignore = all.listener->connections(); }},
+    {"ListenerAddress", [](Handles& all) { std::ignore = all.listener->address(); }},
+    {"ListenerRelease", [](Handles& all) { std::ignore = all.listener->release(); }},
+    {"ListenerPause", [](Handles& all) { all.listener->pause(); }},
+    {"ListenerResume", [](Handles& all) { all.listener->resume(); }},
+    {"ListenerClose", [](Handles& all) { all.listener->close(); }},
+    {"ListenerDestroy", [](Handles& all) { all.listener.reset(); }},
+    {"ClientState", [](Handles& all) { std::ignore = all.client->state(); }},
+    {"ClientConnect", [](Handles& all) { all.client->connect(); }},
+    {"ClientStop", [](Handles& all) { all.client->stop(); }},
+    {"ClientDestroy", [](Handles& all) { all.client.reset(); }},
+    {"ConnectingCancel", [](Handles& all) { all.connecting.cancel(); }},
+    {"Connect", [](Handles& all) { all.begin_connecting(); }},
+    {"ResolvingCancel", [](Handles& all) { all.resolving.cancel(); }},
+    {"Resolve", [](Handles& all) { all.begin_resolving(); }},
+    {"RelayingCancel", [](Handles& all) { all.relaying.cancel(); }},
+    {"ProcessDestroy", [](Handles& all) { all.process = Process(); }},
+    {"Spawn",
+     [](Handles& all) { std::ignore = spawn(all.loop, {.file = "true"}, [](const Child&) {}); }},
+    {"OffloadingCancel", [](Handles& all) { all.job.cancel(); }},
+    {"Offload", [](Handles& all) { std::ignore = offload(all.loop, [] {}, [] {}); }},
+    {"SessionsDrain", [](Handles& all) { all.sessions->drain(Nanos{1}); }},
+    {"SessionsDestroy", [](Handles& all) { all.sessions.reset(); }},
+    {"MemoryPair", [](Handles& all) { std::ignore = Stream::memory_pair(all.loop); }},
+    {"DatagramCreate",
+     [](Handles& all) {
+       std::ignore = Datagram::create(all.loop, Address::loopback_ipv4(0));
+     }},
+};
 
 class WrongThreadHandlesDeathTest : public ::testing::TestWithParam<HandleMisuse> {};
+INSTANTIATE_TEST_SUITE_P(Each, WrongThreadHandlesDeathTest, ::testing::ValuesIn(kHandleMisuses),
+                         ::testing::PrintToStringParamName());
 
-TEST_P(WrongThreadHandlesDeathTest, Traps) {
+TEST_P(WrongThreadHandlesDeathTest, MisuseTraps) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_DEATH(misuse_while_it_runs(GetParam()), "another thread is running this loop");
+  EXPECT_DEATH(misuse_while_it_runs(GetParam().does), "another thread is running this loop");
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    OfListener, WrongThreadHandlesDeathTest,
-    ::testing::Values([](Handles& handles) { std::ignore = handles.listener->connections(); },
-                      [](Handles& handles) { std::ignore = handles.listener->address(); },
-                      [](Handles& handles) { std::ignore = handles.listener->release(); },
-                      [](Handles& handles) { handles.listener->pause(); },
-                      [](Handles& handles) { handles.listener->resume(); },
-                      [](Handles& handles) { handles.listener->close(); },
-                      [](Handles& handles) { handles.listener.reset(); }));
-INSTANTIATE_TEST_SUITE_P(
-    OfClient, WrongThreadHandlesDeathTest,
-    ::testing::Values([](Handles& handles) { std::ignore = handles.client->state(); },
-                      [](Handles& handles) { handles.client->connect(); },
-                      [](Handles& handles) { handles.client->stop(); },
-                      [](Handles& handles) { handles.client.reset(); }));
-
-INSTANTIATE_TEST_SUITE_P(OfConnecting, WrongThreadHandlesDeathTest,
-                         ::testing::Values([](Handles& handles) { handles.connecting.cancel(); },
-                                           [](Handles& handles) { handles.begin_connecting(); },
-                                           [](Handles& handles) { handles.resolving.cancel(); },
-                                           [](Handles& handles) { handles.begin_resolving(); }));
-INSTANTIATE_TEST_SUITE_P(
-    OfOthers, WrongThreadHandlesDeathTest,
-    ::testing::Values([](Handles& handles) { handles.relaying.cancel(); },
-                      [](Handles& handles) { handles.process = Process(); },
-                      [](Handles& handles) {
-                        std::ignore = spawn(handles.loop, {.file = "true"}, [](const Child&) {});
-                      },
-                      [](Handles& handles) { handles.job.cancel(); },
-                      [](Handles& handles) { std::ignore = offload(handles.loop, [] {}, [] {}); },
-                      [](Handles& handles) { handles.sessions->drain(Nanos{1}); },
-                      [](Handles& handles) { handles.sessions.reset(); },
-                      [](Handles& handles) { std::ignore = Stream::memory_pair(handles.loop); },
-                      [](Handles& handles) {
-                        std::ignore = Datagram::create(handles.loop, Address::loopback_ipv4(0));
-                      }));
-
-TEST(WrongThreadHandles, MayBeUsedByTheLoopsOwn) {
+TEST(WrongThreadHandles, MayBeUsedOnTheThreadOfTheLoop) {
   const std::unique_ptr<Loop> loop = *Loop::create();
   const Listener listener =
       *Listener::create(*loop, Address::loopback_ipv4(0), [](Stream, const Address&) {});

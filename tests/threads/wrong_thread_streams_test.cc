@@ -1,9 +1,10 @@
-// A Stream belongs to its loop's thread. In builds that check, anybody else who uses it while the
-// loop runs ends the process.
+// A Stream belongs to its loop's thread. In debug builds, a call from another thread while the loop
+// runs aborts the process.
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -27,8 +28,9 @@ struct StreamMisuse {
   const char* name;
   void (*does)(Stream& stream);
 };
+void PrintTo(const StreamMisuse& misuse, std::ostream* out) { *out << misuse.name; }
 
-// Does it in a second thread while the loop is inside run().
+// Calls it on a second thread while the loop is inside run().
 void misuse_while_it_runs(const StreamMisuse& misuse) {
   const auto loop = std::move(*Loop::create());
   auto pair = std::move(*Stream::socket_pair(*loop));
@@ -103,13 +105,13 @@ class StreamThreadDeathTest : public ::testing::TestWithParam<StreamMisuse> {
 };
 
 INSTANTIATE_TEST_SUITE_P(, StreamThreadDeathTest, ::testing::ValuesIn(kStreamMisuses),
-                         [](const auto& misuse) { return std::string(misuse.param.name); });
+                         ::testing::PrintToStringParamName());
 
-TEST_P(StreamThreadDeathTest, IsNoticed) {
+TEST_P(StreamThreadDeathTest, MisuseTraps) {
   EXPECT_DEATH(misuse_while_it_runs(GetParam()), "another thread is running this loop");
 }
 
-TEST(StreamThread, MayBeAnotherOneBetweenTwoRuns) {
+TEST(StreamThread, MayChangeBetweenRuns) {
   const auto loop = std::move(*Loop::create());
   auto pair = std::move(*Stream::socket_pair(*loop));
   Sink sink;

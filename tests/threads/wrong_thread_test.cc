@@ -1,11 +1,12 @@
-// A loop that runs belongs to the thread that runs it. In builds that check, anybody else who
-// touches it ends the process.
+// A loop that runs belongs to the thread that runs it. In debug builds, a call from another thread
+// aborts the process.
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <csignal>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <thread>
 
 #include "core/ownership.h"
@@ -27,7 +28,7 @@ namespace {
 
 using testing::runs_out;
 
-// Does `misuse` in a second thread while the loop is inside run().
+// Calls `misuse` on a second thread while the loop is inside run().
 void misuse_while_it_runs(const std::function<void(Loop&)>& misuse) {
   const auto loop = std::move(*Loop::create());
   std::atomic<bool> runs{false};
@@ -47,11 +48,12 @@ class WrongThreadDeathTest : public ::testing::Test {
   WrongThreadDeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
-// Everything that the headers do not allow any thread.
+// The calls that no other thread may make.
 struct LoopMisuse {
   const char* name;
   void (*does)(Loop& loop);
 };
+void PrintTo(const LoopMisuse& misuse, std::ostream* out) { *out << misuse.name; }
 
 const LoopMisuse kLoopMisuses[] = {
     {"Run", [](Loop& loop) { loop.run(Run::no_wait); }},
@@ -104,9 +106,9 @@ const LoopMisuse kLoopMisuses[] = {
 class WrongThreadTableDeathTest : public WrongThreadDeathTest,
                                   public ::testing::WithParamInterface<LoopMisuse> {};
 INSTANTIATE_TEST_SUITE_P(Each, WrongThreadTableDeathTest, ::testing::ValuesIn(kLoopMisuses),
-                         [](const auto& of) { return of.param.name; });
+                         ::testing::PrintToStringParamName());
 
-TEST_P(WrongThreadTableDeathTest, Traps) {
+TEST_P(WrongThreadTableDeathTest, MisuseTraps) {
   EXPECT_DEATH(misuse_while_it_runs(GetParam().does), "another thread is running this loop");
 }
 
@@ -121,7 +123,7 @@ TEST_F(WrongThreadDeathTest, DestroyingTheLoopInsideItsCallbackTraps) {
       "a Loop was destroyed inside its run");
 }
 
-TEST_F(WrongThreadDeathTest, ReaimingAnActiveIoTraps) {
+TEST_F(WrongThreadDeathTest, SettingAnActiveIoTraps) {
   EXPECT_DEATH(
       {
         const auto loop = std::move(*Loop::create());
@@ -129,7 +131,7 @@ TEST_F(WrongThreadDeathTest, ReaimingAnActiveIoTraps) {
         io.start();
         io.set(1, Events::read);
       },
-      "stop.. the Io before it is aimed anew");
+      "stop.. the Io before set");
 }
 
 TEST_F(WrongThreadDeathTest, ChangingThePriorityOfAPendingWatcherTraps) {
@@ -150,7 +152,7 @@ TEST(WrongThread, MayPostAndSendAndWake) {
   });
 }
 
-TEST(WrongThread, IsToldApartByWhatALayerAsks) {
+TEST(WrongThread, IsDetectedByMayTouch) {
   misuse_while_it_runs([](Loop& loop) { EXPECT_FALSE(may_touch(loop)); });
   const auto loop = std::move(*Loop::create());
   EXPECT_TRUE(may_touch(*loop));
@@ -159,7 +161,7 @@ TEST(WrongThread, IsToldApartByWhatALayerAsks) {
   loop->run();
 }
 
-TEST(WrongThread, MayUseALoopThatNobodyRuns) {
+TEST(WrongThread, MayUseALoopThatIsNotRunning) {
   const auto loop = std::move(*Loop::create());
   int calls = 0;
   Timer timer(*loop, [&calls] { ++calls; });

@@ -1,4 +1,4 @@
-// Certificates that are refused, and what is said of them.
+// Rejected certificates, and the reported reasons.
 #include <cstdio>
 
 #include "tls/harness.h"
@@ -10,7 +10,7 @@ using TlsCertificates = TlsTest;
 
 constexpr long kHour = 3600;
 
-// What the client says of a server that shows this.
+// The client's error for a server's certificate.
 struct Refusal {
   std::error_code code;
   std::string text;
@@ -32,19 +32,19 @@ class TlsRefusals : public TlsTest {
   }
 };
 
-TEST_F(TlsRefusals, OfAnotherNameTellBothNames) {
+TEST_F(TlsRefusals, NameBothHostsOnMismatch) {
   const Refusal refusal = refusal_of({.names = {"a.example", "b.example"}}, "c.example");
   EXPECT_EQ(refusal.code, Error::tls_certificate);
   EXPECT_EQ(refusal.text, "the certificate is for a.example, b.example, not for c.example");
 }
 
-TEST_F(TlsRefusals, OfAnotherAddressTellBoth) {
+TEST_F(TlsRefusals, NameBothAddressesOnMismatch) {
   const Refusal refusal = refusal_of({.names = {"IP:192.0.2.1", "IP:2001:db8::1"}}, "192.0.2.2");
   EXPECT_EQ(refusal.code, Error::tls_certificate);
   EXPECT_EQ(refusal.text, "the certificate is for 192.0.2.1, 2001:db8::1, not for 192.0.2.2");
 }
 
-TEST_F(TlsRefusals, CoverNamesThatWildcardsDoNotCover) {
+TEST_F(TlsRefusals, CoverNamesOutsideWildcards) {
   for (const char* host : {"b.example", "x.y.b.example", "xb.example"}) {
     EXPECT_EQ(refusal_of(test_server().identity(), host).code, Error::tls_certificate) << host;
   }
@@ -55,13 +55,13 @@ TEST_F(TlsRefusals, CoverPartialWildcards) {
             Error::tls_certificate);
 }
 
-TEST_F(TlsRefusals, CoverANameThatIsOnlyTheSubject) {
+TEST_F(TlsRefusals, CoverNameInSubjectOnly) {
   const Refusal refusal = refusal_of({.subject = "localhost"});
   EXPECT_EQ(refusal.code, Error::tls_certificate);
   EXPECT_EQ(refusal.text, "the certificate is for no name at all, not for localhost");
 }
 
-TEST_F(TlsRefusals, OfWhatHasExpiredTellSince) {
+TEST_F(TlsRefusals, ReportExpiryTime) {
   const Refusal refusal =
       refusal_of({.names = {"localhost"}, .begins = -2 * kHour, .ends = -kHour});
   EXPECT_EQ(refusal.code, Error::tls_certificate);
@@ -69,45 +69,45 @@ TEST_F(TlsRefusals, OfWhatHasExpiredTellSince) {
   EXPECT_TRUE(refusal.text.ends_with(" GMT): CN = somebody")) << refusal.text;
 }
 
-TEST_F(TlsRefusals, OfWhatIsNotYetValidTellFrom) {
+TEST_F(TlsRefusals, ReportStartOfValidity) {
   const Refusal refusal = refusal_of({.names = {"localhost"}, .begins = kHour});
   EXPECT_EQ(refusal.code, Error::tls_certificate);
   EXPECT_TRUE(refusal.text.starts_with("the certificate is not yet valid (")) << refusal.text;
 }
 
-TEST_F(TlsRefusals, CoverWhatIsSignedByItself) {
+TEST_F(TlsRefusals, CoverSelfSignedCertificate) {
   const Certificate own({.subject = "me", .names = {"localhost"}});
   const Refusal refusal = refusal_of(own.identity());
   EXPECT_EQ(refusal.code, Error::tls_certificate);
   EXPECT_EQ(refusal.text, "the certificate is signed by itself: CN = me");
 }
 
-TEST_F(TlsRefusals, CoverARootThatNobodyKnows) {
+TEST_F(TlsRefusals, CoverUntrustedRoot) {
   const Certificate root({.subject = "Other Root", .is_ca = true});
   const Certificate leaf({.names = {"localhost"}}, &root);
   EXPECT_EQ(refusal_of(leaf.identity({&root})).text,
             "the root of the chain is not trusted: CN = Other Root");
   EXPECT_EQ(refusal_of(leaf.identity()).text,
-            "whoever has issued the certificate is not trusted, or missing in the chain: "
+            "the issuer of the certificate is not trusted, or missing in the chain: "
             "CN = Other Root");
 }
 
-TEST_F(TlsRefusals, CoverAChainWithAGap) {
+TEST_F(TlsRefusals, CoverIncompleteChain) {
   const Certificate between({.subject = "Between", .is_ca = true}, &test_root());
   const Certificate leaf({.names = {"localhost"}}, &between);
   EXPECT_EQ(refusal_of(leaf.identity()).text,
-            "whoever has issued the certificate is not trusted, or missing in the chain: "
+            "the issuer of the certificate is not trusted, or missing in the chain: "
             "CN = Between");
   EXPECT_TRUE(shake(client(), server({.identities = {leaf.identity({&between})}})).client);
 }
 
-TEST_F(TlsRefusals, CoverACertificateForClients) {
+TEST_F(TlsRefusals, CoverClientCertificate) {
   const Refusal refusal = refusal_of({.names = {"localhost"}, .usage = "clientAuth"});
   EXPECT_EQ(refusal.code, Error::tls_certificate);
   EXPECT_EQ(refusal.text, "the certificate is not for this purpose: CN = somebody");
 }
 
-TEST_F(TlsRefusals, CoverAnIssuerThatIsNone) {
+TEST_F(TlsRefusals, CoverIssuerWithoutCaFlag) {
   const Certificate leaf({.subject = "evil", .names = {"localhost"}}, &test_server());
   const Refusal refusal = refusal_of(leaf.identity({&test_server()}));
   EXPECT_EQ(refusal.code, Error::tls_certificate);
@@ -115,7 +115,7 @@ TEST_F(TlsRefusals, CoverAnIssuerThatIsNone) {
             "an issuer in the chain is no CA, or may not issue certificates: CN = server");
 }
 
-TEST_F(TlsRefusals, CoverAnIssuerThatMayNotIssue) {
+TEST_F(TlsRefusals, CoverIssuerWithoutCertSignUsage) {
   const Certificate between({.subject = "Between", .is_ca = true, .key_usage = "critical,cRLSign"},
                             &test_root());
   const Certificate leaf({.names = {"localhost"}}, &between);
@@ -123,7 +123,7 @@ TEST_F(TlsRefusals, CoverAnIssuerThatMayNotIssue) {
             "an issuer in the chain is no CA, or may not issue certificates: CN = Between");
 }
 
-TEST_F(TlsRefusals, CoverAnIssuerThatHasExpired) {
+TEST_F(TlsRefusals, CoverExpiredIssuer) {
   const Certificate between({.subject = "Between", .ends = -kHour, .is_ca = true}, &test_root());
   const Certificate leaf({.names = {"localhost"}}, &between);
   const Refusal refusal = refusal_of(leaf.identity({&between}));
@@ -131,18 +131,18 @@ TEST_F(TlsRefusals, CoverAnIssuerThatHasExpired) {
   EXPECT_TRUE(refusal.text.ends_with("CN = Between")) << refusal.text;
 }
 
-TEST_F(TlsRefusals, CoverAKeyForSomethingElse) {
+TEST_F(TlsRefusals, CoverKeyForAnotherUsage) {
   EXPECT_EQ(refusal_of({.names = {"localhost"}, .key_usage = "critical,keyCertSign"}).text,
             "the certificate is not for this purpose: CN = somebody");
 }
 
-TEST_F(TlsRefusals, CoverASignatureOfSomebodyElse) {
+TEST_F(TlsRefusals, CoverForgedSignature) {
   const Certificate impostor({.subject = "Test Root", .is_ca = true});
   const Certificate leaf({.names = {"localhost"}}, &impostor);
   EXPECT_EQ(refusal_of(leaf.identity()).code, Error::tls_certificate);
 }
 
-// Not shown by a server of ours, which would refuse them itself.
+// A raw peer shows them, because our server would reject them itself.
 TEST_F(TlsRefusals, CoverWeakKeysAndDigests) {
   const auto refusal = [&](const CertificatePlan& plan) {
     RawPeer peer(*loop_);
@@ -165,7 +165,7 @@ TEST_F(TlsRefusals, CoverWeakKeysAndDigests) {
       Error::tls_certificate);
 }
 
-TEST_F(TlsRefusals, CoverAChainThatIsTooLong) {
+TEST_F(TlsRefusals, CoverTooLongChain) {
   std::vector<std::unique_ptr<Certificate>> chain;
   std::vector<const Certificate*> between;
   const Certificate* issuer = &test_root();
@@ -181,25 +181,25 @@ TEST_F(TlsRefusals, CoverAChainThatIsTooLong) {
   EXPECT_TRUE(refusal.text.starts_with("the chain is too long: ")) << refusal.text;
 }
 
-TEST_F(TlsCertificates, AreNotLookedAtByWhoeverVerifiesNobody) {
+TEST_F(TlsCertificates, AreIgnoredWithoutVerification) {
   const Certificate own({.subject = "me", .ends = -1});
-  const TlsContext blind = must_be(TlsContext::client_that_verifies_nobody());
+  const TlsContext blind = must_be(TlsContext::client_without_verification());
   EXPECT_TRUE(shake(blind, server({.identities = {own.identity()}}), "").client);
 }
 
-TEST_F(TlsCertificates, AreRefusedByTheSystemsClientUnlessTheyAreThose) {
+TEST_F(TlsCertificates, AreVerifiedAgainstSystemRootsByDefault) {
   const TlsContext context = must_be(TlsContext::client());
   EXPECT_EQ(shake(context, server()).client.error().code, Error::tls_certificate);
 }
 
-// ---- what a context is made of
+// ---- the options of a context
 
 TlsFailure failure_of_server(TlsServerOptions options) {
   const TlsResult<TlsContext> made = TlsContext::server(options);
   return made ? TlsFailure{} : made.error();
 }
 
-TEST_F(TlsCertificates, ThatCannotBeReadMakeNoServer) {
+TEST_F(TlsCertificates, MustBeReadable) {
   const TlsIdentity good = test_server().identity();
   const std::string half = good.chain.substr(0, good.chain.size() / 2);
   for (const TlsIdentity& bad :
@@ -211,7 +211,17 @@ TEST_F(TlsCertificates, ThatCannotBeReadMakeNoServer) {
   }
 }
 
-TEST_F(TlsCertificates, ThatAreNotOfTheKeyMakeNoServer) {
+TEST(TlsMustDeathTest, PrintsTheUnreadableFile) {
+  const auto exits = ::testing::ExitedWithCode(1);
+  EXPECT_EXIT(must(TlsContext::server({.identities = {{.chain_file = "no-such-file.pem",
+                                                       .key_file = "no-such-file.pem"}}})),
+              exits, "certificates.cc:.*no-such-file.pem");
+  const TlsContext context = test_server_context();
+  must(context.reload(TlsServerOptions{.identities = {test_server().identity()}}));
+  EXPECT_EXIT(must(context.reload(TlsServerOptions{})), exits, "needs a certificate");
+}
+
+TEST_F(TlsCertificates, MustMatchTheirKey) {
   const Certificate other({.subject = "other"});
   const TlsFailure failure =
       failure_of_server({.identities = {{.chain = test_server().pem(), .key = other.key_pem()}}});
@@ -219,7 +229,7 @@ TEST_F(TlsCertificates, ThatAreNotOfTheKeyMakeNoServer) {
   EXPECT_EQ(failure.text, "the key is not that of the certificate for CN = server");
 }
 
-TEST_F(TlsCertificates, ComeFromFiles) {
+TEST_F(TlsCertificates, MayBeLoadedFromFiles) {
   const std::string path = ::testing::TempDir() + "/spate_tls_" + std::to_string(::getpid());
   const auto write = [](const std::string& name, const std::string& text) {
     std::FILE* file = std::fopen(name.c_str(), "w");
@@ -238,7 +248,7 @@ TEST_F(TlsCertificates, ComeFromFiles) {
   EXPECT_EQ(failure_of_server({.identities = {files}}).code, std::errc::no_such_file_or_directory);
 }
 
-TEST_F(TlsCertificates, AndOptionsThatMakeNoSenseMakeNoContext) {
+TEST_F(TlsCertificates, InvalidOptionsAreRejected) {
   const TlsServerOptions good{.identities = {test_server().identity()}};
   const auto is_invalid = [](const TlsServerOptions& options) {
     return failure_of_server(options).code == std::errc::invalid_argument;

@@ -1,4 +1,4 @@
-// Handshakes that are awaited, by either side, and given up.
+// Handshakes that either side awaits, and cancelled ones.
 #include "spate/coro/or_return.h"
 #include "spate/coro/run.h"
 #include "spate/coro/stream.h"
@@ -34,7 +34,7 @@ Task<std::string> says_its_name(coro::Stream* stream) {
   co_return answer ? std::string(text_of(*answer)) : answer.error().message();
 }
 
-// As of STARTTLS: a line in the clear, an answer, and then the handshake.
+// As in STARTTLS: a plain line, an answer, and then the handshake.
 Task<std::string> starts(Stream plain, const TlsContext* context, std::string_view host) {
   coro::Stream before(std::move(plain));
   Stream connection = before.release();
@@ -45,7 +45,7 @@ Task<std::string> starts(Stream plain, const TlsContext* context, std::string_vi
   co_return answer;
 }
 
-TEST_F(TlsCoroutines, BothSidesShakeHandsAndTalk) {
+TEST_F(TlsCoroutines, BothSidesCompleteTheHandshakeAndExchangeData) {
   const TlsContext its_context = server();
   const TlsContext my_context = client();
   auto pair = must(Stream::socket_pair(*loop_));
@@ -57,7 +57,7 @@ TEST_F(TlsCoroutines, BothSidesShakeHandsAndTalk) {
   EXPECT_FALSE(error);
 }
 
-TEST_F(TlsCoroutines, ARefusalIsAnError) {
+TEST_F(TlsCoroutines, RejectedCertificateIsAnError) {
   const TlsContext its_context = server();
   const TlsContext my_context = client();
   auto pair = must(Stream::socket_pair(*loop_));
@@ -76,7 +76,7 @@ Task<std::string> connects(std::uint16_t port, const TlsContext* context) {
   co_return answer;
 }
 
-TEST_F(TlsCoroutines, AConnectionIsSecuredWhenItIsThere) {
+TEST_F(TlsCoroutines, ConnectionIsSecured) {
   const TlsContext its_context = server();
   const TlsContext my_context = client();
   std::error_code error;
@@ -88,7 +88,7 @@ TEST_F(TlsCoroutines, AConnectionIsSecuredWhenItIsThere) {
   EXPECT_EQ(coro::run(*loop_, connects(listener.address().port(), &my_context)), "hello name");
 }
 
-TEST_F(TlsCoroutines, AHandshakeThatIsGivenUpResetsTheConnection) {
+TEST_F(TlsCoroutines, CancelledHandshakeResetsTheConnection) {
   const TlsContext its_context = server();
   auto pair = must(Stream::socket_pair(*loop_));
   std::error_code error;
@@ -103,7 +103,7 @@ TEST_F(TlsCoroutines, AHandshakeThatIsGivenUpResetsTheConnection) {
   EXPECT_TRUE(is_closed);
 }
 
-TEST_F(TlsCoroutines, WhatCannotBeginIsAnError) {
+TEST_F(TlsCoroutines, HandshakeThatCannotBeginIsAnError) {
   const TlsContext its_context = server();
   std::error_code error;
   coro::Scope scope(*loop_);

@@ -1,4 +1,4 @@
-// Handshakes: what the two sides agree on, and what they remember.
+// Handshakes: the negotiated parameters, and resumption.
 #include "tls/harness.h"
 
 namespace spate::testing {
@@ -6,7 +6,7 @@ namespace {
 
 using TlsHandshakes = TlsTest;
 
-TEST_F(TlsHandshakes, AgreeOnTheNewestVersion) {
+TEST_F(TlsHandshakes, NegotiateTheNewestVersion) {
   Handshake shaken = shake(client(), server());
   ASSERT_TRUE(shaken.client) << shaken.client.error().text;
   ASSERT_TRUE(shaken.server) << shaken.server.error().text;
@@ -23,7 +23,7 @@ TEST_F(TlsHandshakes, AgreeOnTheNewestVersion) {
   EXPECT_EQ(tls_info(*shaken.server)->subject, "");
 }
 
-TEST_F(TlsHandshakes, TellNothingOfAPlainOrAClosedStream) {
+TEST_F(TlsHandshakes, ProvideNoInfoForPlainOrClosedStream) {
   auto plain = std::move(*Stream::socket_pair(*loop_));
   EXPECT_FALSE(tls_info(plain.first));
   EXPECT_FALSE(tls_info(Stream()));
@@ -32,7 +32,7 @@ TEST_F(TlsHandshakes, TellNothingOfAPlainOrAClosedStream) {
   EXPECT_FALSE(tls_info(*shaken.client));
 }
 
-TEST_F(TlsHandshakes, TakeAnOldClientUnlessToldOtherwise) {
+TEST_F(TlsHandshakes, AcceptAnOldClientByDefault) {
   for (const TlsVersion least : {TlsVersion::tls_1_2, TlsVersion::tls_1_3}) {
     RawPeer peer(*loop_);
     peer.become_client(TLS1_2_VERSION);
@@ -52,7 +52,7 @@ TEST_F(TlsHandshakes, TakeAnOldClientUnlessToldOtherwise) {
   }
 }
 
-TEST_F(TlsHandshakes, AgreeOnAProtocolThatTheServerPrefers) {
+TEST_F(TlsHandshakes, NegotiateTheProtocolPreferredByTheServer) {
   Handshake shaken =
       shake(client({.alpn = {"http/1.1", "h2"}}), server({.alpn = {"h2", "http/1.1"}}));
   ASSERT_TRUE(shaken.client) << shaken.client.error().text;
@@ -60,21 +60,21 @@ TEST_F(TlsHandshakes, AgreeOnAProtocolThatTheServerPrefers) {
   EXPECT_EQ(tls_info(*shaken.server)->alpn, "h2");
 }
 
-TEST_F(TlsHandshakes, FailWithoutAProtocolInCommon) {
+TEST_F(TlsHandshakes, FailWithoutCommonProtocol) {
   const Handshake shaken = shake(client({.alpn = {"smtp"}}), server({.alpn = {"h2"}}));
   EXPECT_EQ(shaken.server.error().code, Error::tls_handshake);
   EXPECT_EQ(shaken.server.error().text, "no protocol in common (ALPN)");
   EXPECT_EQ(shaken.client.error().text, "the peer refuses: no application protocol");
 }
 
-TEST_F(TlsHandshakes, DoWithoutAProtocolIfOneSideNamesNone) {
+TEST_F(TlsHandshakes, NegotiateNoProtocolIfOneSideOffersNone) {
   EXPECT_EQ(tls_info(*shake(client(), server({.alpn = {"h2"}})).client)->alpn, "");
   EXPECT_EQ(tls_info(*shake(client({.alpn = {"h2"}}), server()).client)->alpn, "");
 }
 
 // ---- names
 
-TEST_F(TlsHandshakes, ShowTheCertificateThatIsForTheName) {
+TEST_F(TlsHandshakes, SelectTheCertificateByName) {
   const Certificate other({.subject = "other", .names = {"c.example", "*.d.example"}},
                           &test_root());
   const TlsContext both = server({.identities = {test_server().identity(), other.identity()}});
@@ -89,17 +89,17 @@ TEST_F(TlsHandshakes, ShowTheCertificateThatIsForTheName) {
   }
 }
 
-TEST_F(TlsHandshakes, TellNoServerNameForAnAddress) {
+TEST_F(TlsHandshakes, SendNoServerNameForAnAddress) {
   EXPECT_EQ(tls_info(*shake(client(), server(), "127.0.0.1").server)->server_name, "");
 }
 
-TEST_F(TlsHandshakes, TakeANameWithADotAtItsEnd) {
+TEST_F(TlsHandshakes, AcceptANameWithATrailingDot) {
   Handshake shaken = shake(client(), server(), "localhost.");
   ASSERT_TRUE(shaken.client) << shaken.client.error().text;
   EXPECT_EQ(tls_info(*shaken.server)->server_name, "localhost");
 }
 
-TEST_F(TlsHandshakes, NeedANameThatCanBeOne) {
+TEST_F(TlsHandshakes, RequireAValidName) {
   for (const std::string& host :
        {std::string(), std::string("."), std::string("a\0.example", 10), std::string(300, 'x')}) {
     TlsResult<Stream> result = std::unexpected(TlsFailure{});
@@ -113,7 +113,7 @@ TEST_F(TlsHandshakes, NeedANameThatCanBeOne) {
 
 // ---- certificates of clients
 
-TEST_F(TlsHandshakes, ShowTheServerWhoTheClientIs) {
+TEST_F(TlsHandshakes, ReportTheClientCertificateToTheServer) {
   const Certificate somebody({.subject = "somebody", .names = {"somebody.example"}}, &test_root());
   const TlsContext asking =
       server({.client_check = TlsClientCheck::required, .client_ca = test_root().pem()});
@@ -123,7 +123,7 @@ TEST_F(TlsHandshakes, ShowTheServerWhoTheClientIs) {
   EXPECT_EQ(tls_info(*shaken.server)->names, std::vector<std::string>{"somebody.example"});
 }
 
-TEST_F(TlsHandshakes, FailWithoutTheCertificateThatIsRequired) {
+TEST_F(TlsHandshakes, FailWithoutRequiredCertificate) {
   const TlsContext asking =
       server({.client_check = TlsClientCheck::required, .client_ca = test_root().pem()});
   Handshake shaken = shake(client(), asking);
@@ -136,13 +136,13 @@ TEST_F(TlsHandshakes, FailWithoutTheCertificateThatIsRequired) {
   EXPECT_EQ(log.error, Error::tls_certificate);
 }
 
-TEST_F(TlsHandshakes, DoWithoutTheCertificateThatIsOptional) {
+TEST_F(TlsHandshakes, SucceedWithoutOptionalCertificate) {
   const TlsContext asking =
       server({.client_check = TlsClientCheck::optional, .client_ca = test_root().pem()});
   EXPECT_EQ(tls_info(*shake(client(), asking).server)->subject, "");
 }
 
-TEST_F(TlsHandshakes, FailWithTheCertificateOfAnother) {
+TEST_F(TlsHandshakes, FailWithUntrustedClientCertificate) {
   const Certificate stranger({.subject = "stranger", .is_ca = false});
   for (const TlsClientCheck check : {TlsClientCheck::required, TlsClientCheck::optional}) {
     const TlsContext asking = server({.client_check = check, .client_ca = test_root().pem()});
@@ -156,16 +156,18 @@ TEST_F(TlsHandshakes, FailWithTheCertificateOfAnother) {
 
 class TlsSessions : public TlsTest {
  protected:
-  // Whether a second connection resumes what the first has agreed on; its server's.
+  // Connects twice. Returns whether the second connection resumes the first one's session.
   bool resumes(const TlsContext& first, const TlsContext& second) {
     talk(first);
     return talk(second);
   }
-  // Bytes both ways, as tickets come with them.
+  // Sends bytes both ways, because tickets come with them. Returns whether it was resumed.
   bool talk(const TlsContext& server) {
     Handshake shaken = shake(client_, server, host_);
     EXPECT_TRUE(shaken.client) << shaken.client.error().text;
-    if (!shaken.client || !shaken.server) return false;
+    return shaken.client && shaken.server && say_hello(shaken);
+  }
+  bool say_hello(Handshake& shaken) {
     Recorder at_client, at_server;
     shaken.client->start(at_client);
     shaken.server->start(at_server);
@@ -187,7 +189,7 @@ TEST_F(TlsSessions, AreResumed) {
   EXPECT_TRUE(resumes(context, context));
 }
 
-TEST_F(TlsSessions, AreResumedOverAndOverByClientsThatShowATicketOnce) {
+TEST_F(TlsSessions, AreResumedRepeatedlyWithSingleUseTickets) {
   const TlsContext context = server();
   EXPECT_FALSE(talk(context));
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(talk(context)) << i;
@@ -200,12 +202,12 @@ TEST_F(TlsSessions, AreNotResumedUnderAnotherName) {
   EXPECT_FALSE(talk(context));
 }
 
-TEST_F(TlsSessions, AreNotResumedIfTheServerGivesNoTickets) {
+TEST_F(TlsSessions, AreNotResumedIfTheServerIssuesNoTickets) {
   const TlsContext context = server({.tickets = 0});
   EXPECT_FALSE(resumes(context, context));
 }
 
-TEST_F(TlsSessions, AreNotResumedIfTheClientKeepsNone) {
+TEST_F(TlsSessions, AreNotResumedIfTheClientStoresNone) {
   client_ = client({.max_sessions = 0});
   const TlsContext context = server();
   EXPECT_FALSE(resumes(context, context));
@@ -242,7 +244,7 @@ TEST_F(TlsSessions, AreResumedOnAnotherLoop) {
   EXPECT_TRUE(tls_info(*at_client)->is_resumed);
 }
 
-TEST_F(TlsSessions, AreResumedAfterTwoNewKeysAndNotAfterThree) {
+TEST_F(TlsSessions, AreResumedAfterTwoKeyRotationsButNotThree) {
   const TlsContext context = server();
   EXPECT_FALSE(talk(context));
   context.rotate_tickets();
@@ -252,14 +254,78 @@ TEST_F(TlsSessions, AreResumedAfterTwoNewKeysAndNotAfterThree) {
   EXPECT_FALSE(talk(context));
 }
 
-TEST_F(TlsSessions, OutliveAReload) {
+TlsTicketKey shared_key() {
+  TlsTicketKey key{};
+  key.name[3] = std::byte{7};
+  return key;
+}
+
+TEST_F(TlsSessions, AreNotResumedAfterTicketLifetimeOfTheAcceptingServer) {
+  const TlsContext one = server();
+  const TlsContext other = server({.ticket_lifetime = Nanos{1}});
+  const TlsTicketKey key = shared_key();
+  EXPECT_TRUE(one.set_ticket_keys({&key, 1}) && other.set_ticket_keys({&key, 1}));
+  EXPECT_FALSE(resumes(one, other));
+}
+
+// RFC 8446 §4.6.1. Otherwise a new ticket would start a new lifetime.
+TEST_F(TlsSessions, KeepTheTimeOfTheFullHandshakeInNewTickets) {
+  constexpr std::chrono::milliseconds kSpan{50};
+  const TlsContext one = server();
+  const TlsContext brief = server({.ticket_lifetime = kSpan});
+  const TlsTicketKey key = shared_key();
+  EXPECT_TRUE(one.set_ticket_keys({&key, 1}) && brief.set_ticket_keys({&key, 1}));
+  EXPECT_FALSE(talk(one));
+  const WallTime begun = system_clock().wall();
+  run_until(*loop_, [&] { return system_clock().wall() - begun >= kSpan; });
+  EXPECT_TRUE(talk(one));
+  EXPECT_FALSE(talk(brief));
+}
+
+TEST_F(TlsSessions, ExpireWithTheClientCertificate) {
+  const TlsContext context =
+      server({.client_check = TlsClientCheck::required, .client_ca = test_root().pem()});
+  const Certificate brief({.subject = "brief", .ends = 3}, &test_root());
+  client_ = client({.identity = brief.identity()});
+  std::error_code error;
+  const WallTime begun = system_clock().wall();
+  while (!error && system_clock().wall() - begun < std::chrono::seconds(30)) {
+    Handshake shaken = shake(client_, context, host_);
+    if (!shaken.server) {
+      error = shaken.server.error().code;
+    } else if (shaken.client) {
+      say_hello(shaken);
+    }
+  }
+  EXPECT_EQ(error, Error::tls_certificate);
+}
+
+TEST_F(TlsSessions, ExpireWithTheServerCertificate) {
+  const Certificate brief({.subject = "brief", .names = {"localhost"}, .ends = 3}, &test_root());
+  const TlsContext context = server({.identities = {brief.identity()}});
+  std::error_code error;
+  int resumed = 0;
+  const WallTime begun = system_clock().wall();
+  while (!error && system_clock().wall() - begun < std::chrono::seconds(30)) {
+    Handshake shaken = shake(client_, context, host_);
+    if (!shaken.client) {
+      error = shaken.client.error().code;
+    } else if (shaken.server) {
+      resumed += say_hello(shaken);
+    }
+  }
+  EXPECT_EQ(error, Error::tls_certificate);
+  EXPECT_GT(resumed, 0);
+}
+
+TEST_F(TlsSessions, SurviveAReload) {
   const TlsContext context = server();
   EXPECT_FALSE(talk(context));
   ASSERT_TRUE(context.reload(TlsServerOptions{.identities = {test_server().identity()}}));
   EXPECT_TRUE(talk(context));
 }
 
-TEST_F(TlsSessions, AreNotResumedWhereOtherClientsAreLetIn) {
+TEST_F(TlsSessions, AreNotResumedAfterClientVerificationChanges) {
   const TlsContext context = server();
   EXPECT_FALSE(talk(context));
   ASSERT_TRUE(context.reload(TlsServerOptions{.identities = {test_server().identity()},
@@ -268,7 +334,7 @@ TEST_F(TlsSessions, AreNotResumedWhereOtherClientsAreLetIn) {
   EXPECT_FALSE(talk(context));
 }
 
-TEST_F(TlsSessions, TakeOneToThreeKeys) {
+TEST_F(TlsSessions, AcceptOneToThreeKeys) {
   const TlsContext context = server();
   const TlsTicketKey keys[4] = {};
   EXPECT_FALSE(context.set_ticket_keys({}));
@@ -279,7 +345,7 @@ TEST_F(TlsSessions, TakeOneToThreeKeys) {
 
 // ---- contexts
 
-TEST_F(TlsHandshakes, BegunAfterAReloadShowTheNewCertificate) {
+TEST_F(TlsHandshakes, NewHandshakesUseTheReloadedCertificate) {
   const TlsContext context = server();
   Handshake before = shake(client(), context);
   const Certificate other({.subject = "newer", .names = {"localhost"}}, &test_root());
@@ -293,7 +359,7 @@ TEST_F(TlsHandshakes, BegunAfterAReloadShowTheNewCertificate) {
   run_until(*loop_, [&] { return log.received == "still here"; });
 }
 
-TEST_F(TlsHandshakes, StayAsTheyAreIfAReloadFails) {
+TEST_F(TlsHandshakes, KeepTheOldContextIfAReloadFails) {
   const TlsContext context = server();
   EXPECT_EQ(context.reload(TlsServerOptions{.identities = {{.chain = "no PEM"}}}).error().code,
             Error::tls_certificate);
@@ -302,7 +368,7 @@ TEST_F(TlsHandshakes, StayAsTheyAreIfAReloadFails) {
   EXPECT_TRUE(shake(client(), context).client);
 }
 
-TEST_F(TlsHandshakes, AreRefusedOfTheWrongSideOrOfNone) {
+TEST_F(TlsHandshakes, RejectMissingOrWrongContext) {
   const Handshake swapped = shake(server(), client());
   EXPECT_EQ(swapped.client.error().code, std::errc::invalid_argument);
   EXPECT_EQ(swapped.server.error().code, std::errc::invalid_argument);
@@ -313,7 +379,7 @@ TEST_F(TlsHandshakes, AreRefusedOfTheWrongSideOrOfNone) {
   EXPECT_FALSE(TlsContext().set_ticket_keys({}));
 }
 
-TEST_F(TlsHandshakes, OfManyLayersCarryWhatIsWritten) {
+TEST_F(TlsHandshakes, MayBeLayered) {
   Handshake outer = shake(client(), server());
   ASSERT_TRUE(outer.client && outer.server);
   Handshake inner = shake_hands(

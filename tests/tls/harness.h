@@ -1,10 +1,11 @@
-// What the tests of TLS share: handshakes over a pair of sockets, and a peer that is OpenSSL alone.
+// Shared by the tests of TLS: handshakes over a pair of sockets, and a peer made of OpenSSL alone.
 #pragma once
 
 #include <gtest/gtest.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -29,7 +30,7 @@ class TlsTest : public ::testing::Test {
                   std::string_view host = "localhost") {
     return shake_hands(*loop_, std::move(*Stream::socket_pair(*loop_)), client, server, host);
   }
-  // The client's side, whose certificates are ours unless it is told otherwise.
+  // Returns the client's context, which trusts only our certificates by default.
   TlsContext client(TlsClientOptions options = {}) {
     options.system_cas = false;
     if (options.ca.empty()) options.ca = test_root().pem();
@@ -47,10 +48,10 @@ class TlsTest : public ::testing::Test {
   std::unique_ptr<Loop> loop_ = std::move(*Loop::create());
 };
 
-// The other end of a Stream, and what a hostile or merely different peer does with it.
+// The other end of a Stream: a peer that is hostile or merely different.
 class RawPeer {
  public:
-  // The Stream is `stream()`, the caller's to move away.
+  // stream() returns the Stream, which the caller may move away.
   explicit RawPeer(Loop& loop) : loop_(loop) {
     ::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without MSG_NOSIGNAL.
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds_), 0);
@@ -77,9 +78,15 @@ class RawPeer {
     return count > 0 ? std::string(room, static_cast<std::size_t>(count)) : "";
   }
 
-  // Becomes a client or server that checks nobody.
+  // Returns whether our side has shut down its socket; earlier bytes may be unread.
+  bool has_end() const {
+    pollfd end{.fd = fds_[1], .events = POLLRDHUP, .revents = 0};
+    return ::poll(&end, 1, 0) == 1;
+  }
+
+  // Becomes a client or server that verifies no certificate.
   SSL* become_client(int newest = TLS1_3_VERSION) { return become(TLS_client_method(), newest); }
-  // Shows whatever it is given.
+  // Becomes a server that shows any certificate, however weak.
   SSL* become_server(const Certificate& certificate = test_server()) {
     become(TLS_server_method(), TLS1_3_VERSION);
     SSL_set_security_level(ssl_, 0);
@@ -87,7 +94,7 @@ class RawPeer {
     return ssl_;
   }
   SSL* ssl() { return ssl_; }
-  // The outcome of `step`, called again as long as it wants more from the other side.
+  // Returns the outcome of `step`, called again as long as it needs more from the other side.
   int until_done(const std::function<int()>& step) {
     for (int i = 0; i < 2'000; ++i) {
       ERR_clear_error();
@@ -101,7 +108,7 @@ class RawPeer {
   bool shake_hands() {
     return until_done([this] { return SSL_do_handshake(ssl_); }) == 1;
   }
-  // One read: what came, or nothing.
+  // Reads once. Returns the bytes, or an empty text.
   std::string read() {
     char room[16384];
     const int count = until_done([&] { return SSL_read(ssl_, room, sizeof(room)); });

@@ -1,4 +1,4 @@
-// Memory that runs out inside OpenSSL, and inside the transport: whatever fails is told, and
+// Memory that runs out inside OpenSSL, and inside the transport: each failure is reported, and
 // nothing is lost or leaked.
 #include <malloc.h>
 #include <openssl/crypto.h>
@@ -13,7 +13,7 @@
 namespace spate::testing {
 namespace {
 
-// Of OpenSSL's allocations, the one with this number fails; 0 for none.
+// The number of OpenSSL's allocation that fails; 0: none fails.
 std::atomic<long> failing{0};
 std::atomic<long> made{0};
 std::atomic<long> in_use{0};  // Bytes.
@@ -40,10 +40,10 @@ void release(void* block, const char*, int) {
   std::free(block);
 }
 
-// Before OpenSSL allocates for the first time.
+// Set before OpenSSL's first allocation.
 const int kIsOurs = CRYPTO_set_mem_functions(&allocate, &change, &release);
 
-// Of thousands of allocations, how many are made to fail; all, if SPATE_EACH_ALLOCATION is set.
+// How many of thousands of allocations are made to fail; SPATE_EACH_ALLOCATION selects all.
 constexpr long kSamples = kIsSanitized ? 25 : 150;
 
 long stride(long needed) {
@@ -54,7 +54,7 @@ class TlsMemory : public TlsTest {
  protected:
   ~TlsMemory() override { failing = 0; }
 
-  // Both ways, to the end of both sides: whether all of it has worked.
+  // Sends both ways, to the end of both sides. Returns whether everything worked.
   bool talk(const TlsContext& at_client, const TlsContext& at_server, std::size_t size = 40'000) {
     Handshake shaken = shake(at_client, at_server);
     EXPECT_EQ(shaken.calls, 2);
@@ -93,8 +93,8 @@ class TlsMemory : public TlsTest {
     EXPECT_TRUE(shaken.server) << shaken.server.error().text;
     return shaken.client && shaken.server && tls_info(*shaken.client)->subject == subject;
   }
-  // Does `work` again and again, each time without another of the allocations that it needs. It
-  // checks that what fails is told; here, that it works again, and that nothing is left behind.
+  // Repeats `work`, each time with another of its allocations failing. `work` checks that failures
+  // are reported; this function checks that it works again afterwards, and that nothing is left.
   void expect_failures_told(const std::function<bool()>& work, int fewest) {
     ASSERT_EQ(kIsOurs, 1);
     EXPECT_TRUE(work());
@@ -112,21 +112,21 @@ class TlsMemory : public TlsTest {
     }
     EXPECT_GE(failures, fewest) << "of " << needed;
     EXPECT_TRUE(work());
-    constexpr long kKept = 64 * 1024;  // Sessions, and the buffers of those that go in their time.
+    constexpr long kKept = 64 * 1024;  // Sessions, and buffers that are freed later.
     EXPECT_LT(in_use, held + kKept);
     RecordProperty("allocations", std::to_string(needed));
     RecordProperty("failures", std::to_string(failures));
   }
 };
 
-TEST_F(TlsMemory, OfOpenSslIsOurs) {
+TEST_F(TlsMemory, OpenSslUsesOurAllocator) {
   ASSERT_EQ(kIsOurs, 1);
   const long before = made;
   EXPECT_TRUE(talk(client(), server()));
   EXPECT_GT(made - before, 100);
 }
 
-TEST_F(TlsMemory, IsGivenBackByAConnectionThatIsIdle) {
+TEST_F(TlsMemory, IsReleasedByAnIdleConnection) {
   ASSERT_EQ(kIsOurs, 1);
   ScriptedClock clock;
   loop_ = std::move(*Loop::create({.clock = &clock}));
@@ -162,22 +162,22 @@ TEST_F(TlsMemory, IsGivenBackByAConnectionThatIsIdle) {
   run_until(*loop_, [&] { return logs[1]->received == "hellostill there"; });
 }
 
-TEST_F(TlsMemory, MayRunOutAnywhereInAConnection) {
+TEST_F(TlsMemory, ExhaustionIsHandledInAConnection) {
   const TlsContext at_client = client({.max_sessions = 0});
   const TlsContext at_server = server();
   EXPECT_TRUE(talk(at_client, at_server));  // The loop's contexts are made.
   expect_failures_told([&] { return talk(at_client, at_server); }, kSamples / 4);
 }
 
-// The sessions come from a talk before, so that each is resumed or, if that fails, is not.
-TEST_F(TlsMemory, MayRunOutAnywhereInAResumption) {
+// The sessions come from an earlier connection, so that each is resumed or, if that fails, is not.
+TEST_F(TlsMemory, ExhaustionIsHandledInAResumption) {
   const TlsContext at_client = client();
   const TlsContext at_server = server();
   EXPECT_TRUE(talk(at_client, at_server));
   expect_failures_told([&] { return talk(at_client, at_server, 4'000); }, kSamples / 8);
 }
 
-TEST_F(TlsMemory, MayRunOutAnywhereWithACertificateOfTheClients) {
+TEST_F(TlsMemory, ExhaustionIsHandledWithAClientCertificate) {
   const TlsContext at_client = client({.identity = test_server().identity()});
   const TlsContext at_server = server({.alpn = {"h2"},
                                        .client_check = TlsClientCheck::required,
@@ -188,7 +188,7 @@ TEST_F(TlsMemory, MayRunOutAnywhereWithACertificateOfTheClients) {
 }
 
 // A loop makes its own context with its first handshake.
-TEST_F(TlsMemory, MayRunOutAnywhereInTheFirstHandshakeOfALoop) {
+TEST_F(TlsMemory, ExhaustionIsHandledInTheFirstHandshakeOfALoop) {
   const TlsContext at_client = client();
   const TlsContext at_server = server();
   const auto talk_first = [&] {
@@ -199,8 +199,8 @@ TEST_F(TlsMemory, MayRunOutAnywhereInTheFirstHandshakeOfALoop) {
   expect_failures_told(talk_first, kSamples / 8);
 }
 
-// One that is made all the same is as good as any.
-TEST_F(TlsMemory, MayRunOutAnywhereInAContext) {
+// A context that is made despite the failure must work fully.
+TEST_F(TlsMemory, ExhaustionIsHandledInAContext) {
   const TlsServerOptions options{.identities = {test_server().identity()},
                                  .alpn = {"h2"},
                                  .client_check = TlsClientCheck::required,
@@ -225,8 +225,8 @@ TEST_F(TlsMemory, MayRunOutAnywhereInAContext) {
       1);
 }
 
-// One without its key would be trusted, and verify nobody.
-TEST_F(TlsMemory, MayRunOutAnywhereInATrustedCertificate) {
+// A certificate without its key would be trusted, and verify no peer.
+TEST_F(TlsMemory, ExhaustionIsHandledInATrustedCertificate) {
   const auto is_whole = [] {
     const OwnStore store(X509_STORE_new());
     if (store == nullptr || !trust(*store, test_root().pem())) return false;
@@ -238,7 +238,7 @@ TEST_F(TlsMemory, MayRunOutAnywhereInATrustedCertificate) {
   expect_failures_told(is_whole, 1);
 }
 
-TEST_F(TlsMemory, MayRunOutAnywhereInAReload) {
+TEST_F(TlsMemory, ExhaustionIsHandledInAReload) {
   const Certificate other({.subject = "other", .names = {"localhost"}}, &test_root());
   const TlsContext at_client = client();
   const TlsContext at_server = server();
@@ -255,9 +255,9 @@ TEST_F(TlsMemory, MayRunOutAnywhereInAReload) {
       1);
 }
 
-// What the transport itself asks for. On a loop of its own, which has kept no memory but for what
-// makes Streams.
-TEST_F(TlsMemory, MayRunOutInTheTransport) {
+// The transport's own allocations fail. A new loop has kept no memory except the blocks that hold
+// Streams.
+TEST_F(TlsMemory, ExhaustionIsHandledInTheTransport) {
   const TlsContext at_client = client();
   const TlsContext at_server = server();
   const auto talk_anew = [&](FaultPlan& plan) {
@@ -278,6 +278,41 @@ TEST_F(TlsMemory, MayRunOutInTheTransport) {
     talk_anew(plan);
     if (HasFailure()) return;
   }
+}
+
+// ---- the queue of handshakes
+
+// Failed handshakes, in a queue that is never empty.
+class TlsQueueMemory : public TlsTest {
+ protected:
+  void begin_one() {
+    auto pair = must(Stream::memory_pair(*loop_));
+    auto client = std::make_shared<Stream>(std::move(pair.first));
+    client->write("GET / HTTP/1.1\r\n\r\n");
+    accept_tls_unattended(std::move(pair.second), context_, [this, client](TlsResult<Stream>) {
+      client->abort();
+      ++ended_;
+      if (ended_ < limit_) begin_one();
+    });
+  }
+  void run_until_ended(int count) {
+    run_until(*loop_, [&] { return ended_ >= count; });
+  }
+
+  const TlsContext context_ = server();
+  const int limit_ = 6'000;
+  int ended_ = 0;
+};
+
+TEST_F(TlsQueueMemory, DoesNotGrowWithTheNumberOfHandshakes) {
+  if (kIsSanitized) GTEST_SKIP() << "skipped: the allocator of a sanitizer keeps what is freed";
+  for (int i = 0; i < 64; ++i) begin_one();
+  run_until_ended(1'000);
+  const std::size_t before = ::mallinfo2().uordblks;
+  run_until_ended(5'000);
+  const std::size_t after = ::mallinfo2().uordblks;
+  EXPECT_LT(after, before + 16 * 1024);
+  run_until_ended(limit_);
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
-// TLS of others as a peer, each where it is installed: OpenSSL's programs, GnuTLS's, Node, Go. Both
-// ways, with either version: protocols (ALPN), certificates of clients, resumption, new keys, ends.
+// Other implementations of TLS as peers, where installed: OpenSSL's programs, GnuTLS's, Node, Go.
+// Both ways, with either version: protocols (ALPN), client certificates, resumption, new keys,
+// ends.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 
 #include "spate/net/process.h"
 #include "spate/net/server.h"
+#include "tests/support/free_port.h"
 #include "tls/harness.h"
 
 namespace spate::testing {
@@ -25,10 +27,11 @@ bool is_installed(const std::string& program) {
   return false;
 }
 
-#define NEEDS(program) \
-  if (!is_installed(program)) GTEST_SKIP() << "there is no " << program
+#define NEEDS(program, package) \
+  if (!is_installed(program))   \
+  GTEST_SKIP() << program << " is not installed (package " << package << ")"
 
-// What our server knows of those who came.
+// The connections that our server saw.
 struct OthersSeen {
   std::vector<std::string> sessions{};  // "TLSv1.3 echo CN = server resumed".
   std::vector<std::error_code> ends{};
@@ -74,7 +77,7 @@ class TlsOthers : public TlsTest, public ::testing::WithParamInterface<const cha
 
   // ---- their program
 
-  // Starts it, with a pipe at either side.
+  // Starts it, with a pipe to each side.
   void start(const std::string& program, const Words& arguments) {
     said_ = {};
     process_ = must(spawn(*loop_,
@@ -102,7 +105,7 @@ class TlsOthers : public TlsTest, public ::testing::WithParamInterface<const cha
     run_until(*loop_, [&] { return status_ >= 0 && said_.closed_calls > 0; });
     return status_;
   }
-  // The number behind the last of these words: where it listens.
+  // Returns the number after the last of these words: the port.
   std::uint16_t port_behind(const std::string& words) {
     if (!wait_for(words)) return 0;
     run_until(*loop_, [&] { return said_.received.find_first_of(" \n", end_of(words)) != ~0uL; });
@@ -128,18 +131,18 @@ class TlsOthers : public TlsTest, public ::testing::WithParamInterface<const cha
   TlsContext our_client() {
     return client({.identity = test_server().identity(), .alpn = {"echo"}});
   }
-  // Connects to `port` and says `words` when it is connected.
+  // Connects to `port` and sends `words` when it is connected.
   void connect_to(std::uint16_t port, std::string_view words) {
     log_ = {};
     EXPECT_FALSE(stream_.connect(*loop_, "127.0.0.1", port, our_context_, log_));
     EXPECT_TRUE(stream_.write(words));
   }
-  // Both have ended, in good order.
+  // Both ended, in good order.
   void expect_good_ends(std::size_t count) {
     run_until(*loop_, [&] { return seen_.ends.size() == count; });
     for (const std::error_code end : seen_.ends) EXPECT_FALSE(end) << end.message();
   }
-  // Says it to a server that echoes, ends, and once more, resuming.
+  // Sends it to a server that echoes, ends, and repeats that with a resumed session.
   void expect_echoed_twice(std::uint16_t port, const std::string& words = pattern(200'000)) {
     for (int i = 0; i < 2; ++i) {
       connect_to(port, words);
@@ -187,8 +190,8 @@ class TlsOpenSsl : public TlsOthers {
   }
 };
 
-TEST_P(TlsOpenSsl, IsEchoedToAndResumes) {
-  NEEDS("openssl");
+TEST_P(TlsOpenSsl, ClientReceivesEchoAndResumes) {
+  NEEDS("openssl", "openssl");
   const std::string port = serve_echo();
   for (const char* use : {"-sess_out", "-sess_in"}) {
     start_client(port, {use, file("session")});
@@ -204,8 +207,8 @@ TEST_P(TlsOpenSsl, IsEchoedToAndResumes) {
             (Words{version() + " echo CN = server", version() + " echo CN = server resumed"}));
 }
 
-TEST_P(TlsOpenSsl, ChangesItsKeysOrIsRefusedNewOnes) {
-  NEEDS("openssl");
+TEST_P(TlsOpenSsl, KeyUpdateSucceedsAndRenegotiationIsRefused) {
+  NEEDS("openssl", "openssl");
   start_client(serve_echo());
   ASSERT_TRUE(wait_for("Verify return code: 0"));
   if (is_1_2()) {
@@ -225,8 +228,8 @@ TEST_P(TlsOpenSsl, ChangesItsKeysOrIsRefusedNewOnes) {
   expect_good_ends(1);
 }
 
-TEST_P(TlsOpenSsl, IsRefusedWithoutACertificateOrAProtocol) {
-  NEEDS("openssl");
+TEST_P(TlsOpenSsl, ClientIsRefusedWithoutACertificateOrAProtocol) {
+  NEEDS("openssl", "openssl");
   const std::string port = serve_echo();
   start("openssl", {"s_client", "-connect", "127.0.0.1:" + port, "-CAfile", file("root"), flag()});
   run_until(*loop_, [&] { return !failure_.empty(); });
@@ -240,8 +243,8 @@ TEST_P(TlsOpenSsl, IsRefusedWithoutACertificateOrAProtocol) {
   EXPECT_TRUE(seen_.sessions.empty());
 }
 
-TEST_P(TlsOpenSsl, ServesUs) {
-  NEEDS("openssl");
+TEST_P(TlsOpenSsl, ServerEchoes) {
+  NEEDS("openssl", "openssl");
   start("openssl",
         {"s_server", "-accept", "127.0.0.1:0", "-rev", "-cert", file("chain"), "-key", file("key"),
          "-Verify", "2", "-CAfile", file("root"), "-verify_return_error", "-alpn", "echo", flag()});
@@ -253,7 +256,7 @@ TEST_P(TlsOpenSsl, ServesUs) {
     const TlsInfo info = *tls_info(stream_);
     EXPECT_EQ(info.version + " " + info.alpn + " " + info.subject, version() + " echo CN = server");
     EXPECT_EQ(info.is_resumed, i == 1);
-    stream_.write("CLOSE\n");  // Has it say goodbye.
+    stream_.write("CLOSE\n");  // Asks the peer to send close_notify.
     run_until(*loop_, [&] { return log_.closed_calls == 1; });
     EXPECT_EQ(log_.log, "end closed ");
   }
@@ -268,8 +271,8 @@ class TlsGnuTls : public TlsOthers {
   }
 };
 
-TEST_P(TlsGnuTls, IsEchoedToAndResumes) {
-  NEEDS("gnutls-cli");
+TEST_P(TlsGnuTls, ClientReceivesEchoAndResumes) {
+  NEEDS("gnutls-cli", "gnutls-bin");
   const std::string port = serve_echo();
   start("gnutls-cli",
         {"--priority", priority(), "--x509cafile", file("root"), "--x509certfile", file("chain"),
@@ -285,14 +288,9 @@ TEST_P(TlsGnuTls, IsEchoedToAndResumes) {
             (Words{version() + " echo CN = server", version() + " echo CN = server resumed"}));
 }
 
-TEST_P(TlsGnuTls, ServesUs) {
-  NEEDS("gnutls-serv");
-  std::uint16_t port = 0;
-  {
-    Listener free =
-        must(Listener::create(*loop_, Address::loopback_ipv4(0), [](Stream, const Address&) {}));
-    port = free.address().port();
-  }
+TEST_P(TlsGnuTls, ServerEchoes) {
+  NEEDS("gnutls-serv", "gnutls-bin");
+  const std::uint16_t port = free_port(*loop_);
   start("gnutls-serv", {"--echo", "--priority", priority(), "--x509cafile", file("root"),
                         "--x509certfile", file("chain"), "--x509keyfile", file("key"), "--alpn",
                         "echo", "--require-client-cert", "-p", std::to_string(port)});
@@ -304,16 +302,16 @@ TEST_P(TlsGnuTls, ServesUs) {
 
 class TlsNode : public TlsOthers {};
 
-TEST_P(TlsNode, IsEchoedToAndResumes) {
-  NEEDS("node");
+TEST_P(TlsNode, ClientReceivesEchoAndResumes) {
+  NEEDS("node", "nodejs");
   start("node", {source("client.js"), serve_echo(), folder_, version()});
   EXPECT_EQ(wait_for_exit(), 0);
   EXPECT_EQ(said_.received, version() + " echo 200000\n" + version() + " echo 200000 resumed\n");
   expect_good_ends(2);
 }
 
-TEST_P(TlsNode, ServesUs) {
-  NEEDS("node");
+TEST_P(TlsNode, ServerEchoes) {
+  NEEDS("node", "nodejs");
   start("node", {source("server.js"), folder_, version()});
   expect_echoed_twice(port_behind("port "));
 }
@@ -322,25 +320,23 @@ TEST_P(TlsNode, ServesUs) {
 
 class TlsGo : public TlsOthers {
  protected:
-  // Go's own library is compiled with the first program of a machine's: that takes its time.
-  void start_go(const Words& arguments) {
-    const std::string program = folder_ + "/peer";
-    ASSERT_EQ(std::system(("go build -o " + program + " " + source("peer.go")).c_str()), 0);
-    start(program, arguments);
-  }
+  static constexpr const char* kPeer = SPATE_GO_PEERS "/tls";  // Part of the build.
 };
 
-TEST_P(TlsGo, IsEchoedToAndResumes) {
-  NEEDS("go");
-  start_go({"client", serve_echo(), folder_, version()});
+#define NEEDS_GO \
+  if (!fs::exists(kPeer)) GTEST_SKIP() << "no peer in Go was built (package golang-go)"
+
+TEST_P(TlsGo, ClientReceivesEchoAndResumes) {
+  NEEDS_GO;
+  start(kPeer, {"client", serve_echo(), folder_, version()});
   EXPECT_EQ(wait_for_exit(), 0);
   EXPECT_EQ(said_.received, version() + " echo 200000\n" + version() + " echo 200000 resumed\n");
   expect_good_ends(2);
 }
 
-TEST_P(TlsGo, ServesUs) {
-  NEEDS("go");
-  start_go({"server", folder_, version()});
+TEST_P(TlsGo, ServerEchoes) {
+  NEEDS_GO;
+  start(kPeer, {"server", folder_, version()});
   expect_echoed_twice(port_behind("port "));
 }
 

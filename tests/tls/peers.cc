@@ -8,7 +8,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A Stream of ours against whatever the test does at the other end.
+// Our Stream, with the test as the other end.
 class TlsPeers : public TlsTest {
  protected:
   void accept(RawPeer& peer, const TlsContext& context) {
@@ -26,7 +26,7 @@ class TlsPeers : public TlsTest {
   void run_until_told() {
     run_until(*loop_, [this] { return is_told_; });
   }
-  // Established, and our side started.
+  // Completes the handshake, and starts our side.
   void establish(RawPeer& peer, int newest = TLS1_3_VERSION) {
     accept(peer, server());
     peer.become_client(newest);
@@ -44,9 +44,9 @@ class TlsPeers : public TlsTest {
   Recorder log_;
 };
 
-// ---- handshakes that come to nothing
+// ---- handshakes that fail
 
-TEST_F(TlsPeers, WhoSpeakHttpAreToldApart) {
+TEST_F(TlsPeers, HttpRequestIsReportedAsHttp) {
   RawPeer peer(*loop_);
   accept(peer, server());
   peer.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -55,7 +55,7 @@ TEST_F(TlsPeers, WhoSpeakHttpAreToldApart) {
   EXPECT_EQ(result_.error().text, "the peer speaks HTTP, not TLS");
 }
 
-TEST_F(TlsPeers, WhoSpeakSomethingElseAreToldApart) {
+TEST_F(TlsPeers, OtherProtocolIsReportedAsNotTls) {
   RawPeer peer(*loop_);
   start(peer, client());
   peer.send("220 mail.example ESMTP\r\n");
@@ -64,7 +64,7 @@ TEST_F(TlsPeers, WhoSpeakSomethingElseAreToldApart) {
   EXPECT_EQ(result_.error().text, "the peer does not speak TLS, or an unknown version of it");
 }
 
-TEST_F(TlsPeers, WhoSendGarbageAreRefused) {
+TEST_F(TlsPeers, GarbageIsRefused) {
   const TlsContext context = server();
   for (unsigned seed = 0; seed < 200; ++seed) {
     RawPeer peer(*loop_);
@@ -83,7 +83,7 @@ TEST_F(TlsPeers, WhoSendGarbageAreRefused) {
   }
 }
 
-TEST_F(TlsPeers, WhoGoInTheMiddleOfAHandshakeAreMissed) {
+TEST_F(TlsPeers, EofDuringTheHandshakeIsAnError) {
   RawPeer peer(*loop_);
   accept(peer, server());
   peer.send(std::string("\x16\x03\x01\x02", 4));
@@ -94,7 +94,7 @@ TEST_F(TlsPeers, WhoGoInTheMiddleOfAHandshakeAreMissed) {
   EXPECT_EQ(result_.error().text, "the peer ended the connection");
 }
 
-TEST_F(TlsPeers, WhoSayNothingAreGivenUpInTime) {
+TEST_F(TlsPeers, SilentPeerTimesOut) {
   ScriptedClock clock;
   loop_ = std::move(*Loop::create({.clock = &clock}));
   RawPeer peer(*loop_);
@@ -109,7 +109,7 @@ TEST_F(TlsPeers, WhoSayNothingAreGivenUpInTime) {
   EXPECT_EQ(result_.error().text, "the TLS handshake was not done in time");
 }
 
-TEST_F(TlsPeers, WhoDripAreGivenUpInTime) {
+TEST_F(TlsPeers, SlowHandshakeTimesOut) {
   ScriptedClock clock;
   loop_ = std::move(*Loop::create({.clock = &clock}));
   RawPeer peer(*loop_);
@@ -125,7 +125,7 @@ TEST_F(TlsPeers, WhoDripAreGivenUpInTime) {
   EXPECT_EQ(result_.error().code, Error::deadline);
 }
 
-TEST_F(TlsPeers, MayShakeHandsByteByByte) {
+TEST_F(TlsPeers, HandshakeWorksByteByByte) {
   auto near = std::move(*Stream::memory_pair(*loop_));
   auto far = std::move(*Stream::memory_pair(*loop_));
   ASSERT_TRUE(near.second.set_rate_limits(
@@ -139,7 +139,7 @@ TEST_F(TlsPeers, MayShakeHandsByteByByte) {
   run_until(*loop_, [&] { return done == 2; });
 }
 
-TEST_F(TlsPeers, WhoseRecordIsMoreThanMayBeReadAtOnceAreReadInPortions) {
+TEST_F(TlsPeers, LargeRecordIsReadInParts) {
   Handshake shaken = shake(client(), server());
   ASSERT_TRUE(shaken.client && shaken.server);
   ASSERT_TRUE(shaken.server->set_rate_limits(
@@ -153,7 +153,7 @@ TEST_F(TlsPeers, WhoseRecordIsMoreThanMayBeReadAtOnceAreReadInPortions) {
   EXPECT_EQ(at_server.received, record);
 }
 
-TEST_F(TlsPeers, WhoseStreamEndsForItsOwnReasonAreToldThat) {
+TEST_F(TlsPeers, StreamErrorsDuringTheHandshakeAreReported) {
   ScriptedClock clock;
   loop_ = std::move(*Loop::create({.clock = &clock}));
   RawPeer peer(*loop_);
@@ -166,7 +166,7 @@ TEST_F(TlsPeers, WhoseStreamEndsForItsOwnReasonAreToldThat) {
   EXPECT_EQ(result_.error().code, Error::deadline);
 }
 
-TEST_F(TlsPeers, OfAClosedStreamAreToldWhy) {
+TEST_F(TlsPeers, ClosedStreamIsReportedAsAnError) {
   RawPeer peer(*loop_);
   peer.stream().abort();
   accept(peer, server());
@@ -175,7 +175,7 @@ TEST_F(TlsPeers, OfAClosedStreamAreToldWhy) {
   accept_tls_unattended(Stream(), server(), told());
 }
 
-TEST_F(TlsPeers, MissWhoCancels) {
+TEST_F(TlsPeers, CancelledHandshakeCallsNothing) {
   RawPeer peer(*loop_);
   accept(peer, server());
   EXPECT_TRUE(attempt_.is_pending());
@@ -186,7 +186,7 @@ TEST_F(TlsPeers, MissWhoCancels) {
   EXPECT_FALSE(peer.become_client() == nullptr || peer.shake_hands());
 }
 
-TEST_F(TlsPeers, WaitForThoseWhoCameFirst) {
+TEST_F(TlsPeers, HandshakesPerTurnAreLimited) {
   std::vector<std::unique_ptr<RawPeer>> peers;
   std::vector<Connecting> attempts;
   int told = 0;
@@ -209,7 +209,7 @@ TEST_F(TlsPeers, WaitForThoseWhoCameFirst) {
 
 // ---- STARTTLS
 
-TEST_F(TlsPeers, MayChangeToTlsLater) {
+TEST_F(TlsPeers, StartTlsIsSupported) {
   RawPeer peer(*loop_);
   Stream plain = std::move(peer.stream());
   Recorder before;
@@ -232,7 +232,7 @@ TEST_F(TlsPeers, MayChangeToTlsLater) {
   EXPECT_EQ(before.received, "STARTTLS\r\n");
 }
 
-TEST_F(TlsPeers, MayNotSlipInPlaintextBehindTheCommand) {
+TEST_F(TlsPeers, PlaintextAfterStartTlsIsRejected) {
   RawPeer peer(*loop_);
   Stream plain = std::move(peer.stream());
   Recorder before;
@@ -246,7 +246,7 @@ TEST_F(TlsPeers, MayNotSlipInPlaintextBehindTheCommand) {
   EXPECT_EQ(result_.error().code, std::errc::device_or_resource_busy);
 }
 
-TEST_F(TlsPeers, MayNotSlipInPlaintextWithDescriptors) {
+TEST_F(TlsPeers, PlaintextWithDescriptorsIsRejected) {
   class Greedy final : public StreamHandler {
    public:
     std::size_t on_data(Bytes bytes) override { return bytes.size(); }
@@ -270,7 +270,7 @@ TEST_F(TlsPeers, MayNotSlipInPlaintextWithDescriptors) {
   EXPECT_EQ(result_.error().code, std::errc::device_or_resource_busy);
 }
 
-TEST_F(TlsPeers, AreNotSecuredWhilePlaintextWaits) {
+TEST_F(TlsPeers, StartWithQueuedPlaintextIsRejected) {
   RawPeer peer(*loop_);
   EXPECT_TRUE(peer.stream().write(pattern(4'000'000)));
   EXPECT_GT(peer.stream().queued(), 0u);
@@ -279,7 +279,7 @@ TEST_F(TlsPeers, AreNotSecuredWhilePlaintextWaits) {
   EXPECT_EQ(result_.error().code, std::errc::device_or_resource_busy);
 }
 
-TEST_F(TlsPeers, AreNotSecuredBeforeTheyAreConnected) {
+TEST_F(TlsPeers, StartBeforeConnectedIsRejected) {
   Stream plain;
   Recorder log;
   Listener listener = std::move(
@@ -290,26 +290,26 @@ TEST_F(TlsPeers, AreNotSecuredBeforeTheyAreConnected) {
   EXPECT_EQ(result_.error().code, std::errc::device_or_resource_busy);
 }
 
-TEST_F(TlsPeers, ThatAreNobodyAreNotWaitedFor) {
+TEST_F(TlsPeers, EmptyStreamIsNotPending) {
   attempt_ = accept_tls(Stream(), server(), told());
   EXPECT_FALSE(attempt_.is_pending());
 }
 
 // ---- endings
 
-TEST_F(TlsPeers, WhoCloseWithoutANoticeAreCutOff) {
+TEST_F(TlsPeers, EofWithoutCloseNotifyIsTruncation) {
   RawPeer peer(*loop_);
   ASSERT_NO_FATAL_FAILURE(establish(peer));
   peer.write("half a message");
   run_until(*loop_, [&] { return log_.received == "half a message"; });
-  peer.receive();  // Unread tickets would make it a reset.
+  peer.receive();  // Unread tickets would cause a reset.
   peer.close();
   run_until(*loop_, [&] { return log_.closed_calls == 1; });
   EXPECT_EQ(log_.error, Error::tls_truncated);
   EXPECT_EQ(log_.log, "closed ");
 }
 
-TEST_F(TlsPeers, WhoSayGoodbyeHaveEnded) {
+TEST_F(TlsPeers, CloseNotifyIsReportedAsEndOfFile) {
   RawPeer peer(*loop_);
   ASSERT_NO_FATAL_FAILURE(establish(peer));
   peer.write("all of it");
@@ -321,7 +321,7 @@ TEST_F(TlsPeers, WhoSayGoodbyeHaveEnded) {
   EXPECT_EQ(peer.until_done([&] { return SSL_shutdown(peer.ssl()); }), 1) << "answered";
 }
 
-TEST_F(TlsPeers, AreToldOfOurEnd) {
+TEST_F(TlsPeers, EndSendsCloseNotify) {
   RawPeer peer(*loop_);
   ASSERT_NO_FATAL_FAILURE(establish(peer));
   EXPECT_TRUE(stream_.write("bye"));
@@ -336,7 +336,7 @@ TEST_F(TlsPeers, AreToldOfOurEnd) {
   EXPECT_FALSE(log_.error);
 }
 
-TEST_F(TlsPeers, MayGoWithoutANoticeAfterWeHaveClosed) {
+TEST_F(TlsPeers, EofWithoutCloseNotifyIsAcceptedAfterClose) {
   RawPeer peer(*loop_);
   ASSERT_NO_FATAL_FAILURE(establish(peer));
   EXPECT_TRUE(stream_.write("bye"));
@@ -349,7 +349,7 @@ TEST_F(TlsPeers, MayGoWithoutANoticeAfterWeHaveClosed) {
   EXPECT_FALSE(log_.error) << log_.error.message();
 }
 
-TEST_F(TlsPeers, AreToldOfAnAbortByNoGoodbye) {
+TEST_F(TlsPeers, AbortSendsNoCloseNotify) {
   RawPeer peer(*loop_);
   ASSERT_NO_FATAL_FAILURE(establish(peer));
   stream_.abort();
@@ -357,7 +357,7 @@ TEST_F(TlsPeers, AreToldOfAnAbortByNoGoodbye) {
   EXPECT_EQ(SSL_get_shutdown(peer.ssl()) & SSL_RECEIVED_SHUTDOWN, 0);
 }
 
-TEST_F(TlsPeers, GetTheGoodbyeBehindWhatTheKernelWouldNotTake) {
+TEST_F(TlsPeers, CloseNotifyFollowsQueuedData) {
   RawPeer peer(*loop_);
   ASSERT_NO_FATAL_FAILURE(establish(peer));
   {
@@ -370,9 +370,27 @@ TEST_F(TlsPeers, GetTheGoodbyeBehindWhatTheKernelWouldNotTake) {
   EXPECT_EQ(SSL_get_shutdown(peer.ssl()), SSL_RECEIVED_SHUTDOWN);
 }
 
-// ---- what comes besides bytes
+// A read also sends the queued bytes. The EOF of the socket, which follows them, must not be lost.
+TEST_F(TlsPeers, EndReachesThePeerThoughReadingSentCloseNotify) {
+  RawPeer peer(*loop_);
+  ASSERT_NO_FATAL_FAILURE(establish(peer));
+  FaultPlan plan;
+  // Two in close(), two when the socket is writable. The next is made by a read.
+  plan.fail_nth(SystemCall::send, 1, EAGAIN, 4);
+  {
+    const FaultScope scope(plan);
+    peer.write("x");
+    stream_.close();
+    run_turns(*loop_, 1);
+    ASSERT_EQ(plan.failures(SystemCall::send), 4u);
+    run_turns(*loop_, 10);
+  }
+  EXPECT_TRUE(peer.has_end()) << "only the notice was sent";
+}
 
-TEST_F(TlsPeers, MayNotNegotiateAnew) {
+// ---- messages other than data
+
+TEST_F(TlsPeers, RenegotiationIsRefused) {
   RawPeer peer(*loop_);
   ASSERT_NO_FATAL_FAILURE(establish(peer, TLS1_2_VERSION));
   SSL_renegotiate(peer.ssl());
@@ -380,7 +398,7 @@ TEST_F(TlsPeers, MayNotNegotiateAnew) {
   EXPECT_LE(log_.closed_calls, 1);
 }
 
-TEST_F(TlsPeers, MayChangeTheirKeys) {
+TEST_F(TlsPeers, KeyUpdateIsSupported) {
   RawPeer peer(*loop_);
   ASSERT_NO_FATAL_FAILURE(establish(peer));
   for (int i = 0; i < 10; ++i) {
@@ -392,7 +410,7 @@ TEST_F(TlsPeers, MayChangeTheirKeys) {
   run_until(*loop_, [&] { return log_.received.size() == 10; });
 }
 
-TEST_F(TlsPeers, WhoChangeKeysWithoutReadingDoNotFillOurMemory) {
+TEST_F(TlsPeers, KeyUpdatesWithoutReadingUseBoundedMemory) {
   RawPeer peer(*loop_);
   ASSERT_NO_FATAL_FAILURE(establish(peer));
   const FullKernel full;
@@ -407,7 +425,7 @@ TEST_F(TlsPeers, WhoChangeKeysWithoutReadingDoNotFillOurMemory) {
   EXPECT_LT(log_.received.size(), 10'000u) << "reading stops while answers wait";
 }
 
-TEST_F(TlsPeers, WhoseBytesWereChangedOnTheWayAreRefused) {
+TEST_F(TlsPeers, ModifiedRecordIsRefused) {
   RawPeer peer(*loop_);
   ASSERT_NO_FATAL_FAILURE(establish(peer));
   peer.send(std::string("\x17\x03\x03\x00\x20", 5) + std::string(32, 'x'));
@@ -416,7 +434,7 @@ TEST_F(TlsPeers, WhoseBytesWereChangedOnTheWayAreRefused) {
   EXPECT_EQ(log_.received, "");
 }
 
-TEST_F(TlsPeers, GetARecordThatIsTooLongRefused) {
+TEST_F(TlsPeers, TooLongRecordIsRefused) {
   RawPeer peer(*loop_);
   ASSERT_NO_FATAL_FAILURE(establish(peer));
   peer.send(std::string("\x17\x03\x03\xff\xff", 5) + std::string(1'000, 'x'));
@@ -426,7 +444,7 @@ TEST_F(TlsPeers, GetARecordThatIsTooLongRefused) {
 
 // ---- idle ones
 
-TEST_F(TlsPeers, AreServedAfterARest) {
+TEST_F(TlsPeers, IdleConnectionIsServedAgain) {
   ScriptedClock clock;
   loop_ = std::move(*Loop::create({.clock = &clock}));
   RawPeer peer(*loop_);
@@ -443,7 +461,7 @@ TEST_F(TlsPeers, AreServedAfterARest) {
   EXPECT_EQ(log_.received, "xxx");
 }
 
-TEST_F(TlsPeers, ThatAreIdleDoNotKeepALoopAlive) {
+TEST_F(TlsPeers, IdleConnectionDoesNotKeepTheLoopAlive) {
   Handshake shaken = shake(client(), server());
   ASSERT_TRUE(shaken.client && shaken.server);
   EXPECT_EQ(loop_->active_count(), 0);
@@ -452,7 +470,7 @@ TEST_F(TlsPeers, ThatAreIdleDoNotKeepALoopAlive) {
 
 // ---- refusals
 
-TEST_F(TlsPeers, DoNotGetOurSocket) {
+TEST_F(TlsPeers, SocketIsNotReleased) {
   Handshake shaken = shake(client(), server());
   ASSERT_TRUE(shaken.client && shaken.server);
   EXPECT_EQ(shaken.client->release().error(), std::errc::operation_not_supported);
@@ -464,7 +482,7 @@ TEST_F(TlsPeers, DoNotGetOurSocket) {
 
 // ---- listeners
 
-TEST_F(TlsPeers, OfAListenerAreHandedOverWhenTheyHaveShakenHands) {
+TEST_F(TlsPeers, ListenerAcceptsPeersAfterTheHandshake) {
   Recorder at_server;
   Stream accepted;
   std::vector<std::string> failures;
@@ -500,7 +518,7 @@ TEST_F(TlsPeers, OfAListenerAreHandedOverWhenTheyHaveShakenHands) {
   run_until(*loop_, [&] { return listener.connections() == 0; });
 }
 
-TEST_F(TlsPeers, OfAListenerThatHasGoneAreForgotten) {
+TEST_F(TlsPeers, HandshakeOfADestroyedListenerIsDropped) {
   bool is_called = false;
   Listener listener = std::move(
       *Listener::create(*loop_, Address::loopback_ipv4(0),
@@ -520,7 +538,7 @@ TEST_F(TlsPeers, OfAListenerThatHasGoneAreForgotten) {
   EXPECT_FALSE(is_called);
 }
 
-TEST_F(TlsPeers, ThatCannotBeReachedAreToldApart) {
+TEST_F(TlsPeers, ConnectErrorsAreDistinguished) {
   Listener listener = std::move(
       *Listener::create(*loop_, Address::loopback_ipv4(0), [](Stream, const Address&) {}));
   const std::uint16_t port = listener.address().port();
@@ -530,7 +548,7 @@ TEST_F(TlsPeers, ThatCannotBeReachedAreToldApart) {
   EXPECT_EQ(result_.error().code, std::errc::connection_refused);
 }
 
-TEST_F(TlsPeers, MayStandInLineWhenTheLoopEnds) {
+TEST_F(TlsPeers, QueuedHandshakesEndWithTheLoop) {
   std::vector<std::pair<Stream, Stream>> pairs;
   std::vector<Connecting> attempts;
   const TlsContext context = server();
@@ -545,7 +563,7 @@ TEST_F(TlsPeers, MayStandInLineWhenTheLoopEnds) {
   EXPECT_FALSE(is_told_);
 }
 
-TEST_F(TlsPeers, OfALoopThatEndsAreForgotten) {
+TEST_F(TlsPeers, HandshakesOfADestroyedLoopAreDropped) {
   RawPeer peer(*loop_);
   accept_tls_unattended(std::move(peer.stream()), server(), told());
   RawPeer other(*loop_);

@@ -1,4 +1,4 @@
-// What the system refuses below TLS.
+// System calls that fail below TLS.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -17,8 +17,9 @@ struct EndOfTls final : StreamHandler {
   void on_closed(std::error_code why) override { error = why; }
 };
 
-// The engine has taken it, and the kernel has not: then it has not been sent.
-TEST_F(TlsTest, WhatIsLostBelowIsAnErrorAndNotSent) {
+// The engine has encrypted the bytes, but the kernel has not taken them: then they are not sent
+// yet.
+TEST_F(TlsTest, TransportErrorIsReportedAndDataRemainsUnsent) {
   Handshake both = shake(client(), server());
   ASSERT_TRUE(both.client && both.server);
   EndOfTls end;

@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What the sessions of a test are told.
+// The callbacks of a test's sessions.
 struct Guestbook {
   std::atomic<int> opened{0};
   std::atomic<int> drained{0};
@@ -52,7 +52,7 @@ class TlsServe : public TlsTest {
                                   }},
                              std::ref(book_)));
   }
-  // A Stream over TLS that has been echoed to.
+  // Checks that bytes are echoed over TLS.
   void expect_echo(std::uint16_t port) {
     Recorder log;
     Stream stream;
@@ -64,7 +64,7 @@ class TlsServe : public TlsTest {
     run_until(*loop_, [&] { return log.closed_calls == 1; });
     EXPECT_FALSE(log.error) << log.error.message();
   }
-  // Somebody who connects, and says nothing.
+  // Connects, and sends nothing.
   Stream silent(std::uint16_t port, Recorder& log) {
     Stream stream;
     EXPECT_FALSE(stream.connect(*loop_, Address::loopback_ipv4(port), log));
@@ -75,14 +75,14 @@ class TlsServe : public TlsTest {
   std::vector<std::string> failures_;
 };
 
-TEST_F(TlsServe, OpensASessionWhenTheTwoHaveShakenHands) {
+TEST_F(TlsServe, OpensASessionAfterTheHandshake) {
   const Server<Guest> server = serve_here(this->server());
   expect_echo(server.address().port());
   EXPECT_EQ(book_.opened, 1);
   EXPECT_TRUE(failures_.empty());
 }
 
-TEST_F(TlsServe, TellsOfHandshakesThatComeToNothing) {
+TEST_F(TlsServe, ReportsFailedHandshakes) {
   Server<Guest> server = serve_here(this->server());
   Recorder log;
   Stream plain = silent(server.address().port(), log);
@@ -93,19 +93,75 @@ TEST_F(TlsServe, TellsOfHandshakesThatComeToNothing) {
   EXPECT_TRUE(server.sessions().empty());
 }
 
-TEST_F(TlsServe, MayBeDestroyedByWhoHearsOfAFailure) {
-  Server<Guest> server;
-  server = must(serve<Guest>(
-      *loop_, Address::loopback_ipv4(0),
-      {.tls = this->server(), .on_tls_failure = [&](auto&, auto&) { server = Server<Guest>(); }},
-      std::ref(book_)));
-  Recorder log;
-  Stream plain = silent(server.address().port(), log);
-  EXPECT_TRUE(plain.write("GET / HTTP/1.0\r\n\r\n"));
-  run_until(*loop_, [&] { return log.closed_calls == 1; });
+// How a handshake fails, while another one is in progress.
+enum class Fails : std::uint8_t { speaks_http, sends_garbage, ends, resets, says_nothing, drained };
+
+void PrintTo(Fails how, std::ostream* out) {
+  constexpr const char* kNames[] = {"speaks_http", "sends_garbage", "ends",
+                                    "resets",      "says_nothing",  "drained"};
+  *out << kNames[static_cast<std::size_t>(how)];
 }
 
-TEST_F(TlsServe, TakesNoClientsContext) {
+class TlsFailureDestroysServer : public TlsServe, public ::testing::WithParamInterface<Fails> {
+ protected:
+  void fail(Server<Guest>& server, Stream& client) {
+    switch (GetParam()) {
+      case Fails::speaks_http:
+        client.write("GET / HTTP/1.0\r\n\r\n");
+        return;
+      case Fails::sends_garbage:
+        client.write(std::string(100, '\1'));
+        return;
+      case Fails::ends:
+        return client.end();
+      case Fails::resets:
+        return client.abort();
+      case Fails::says_nothing:
+        return clock_.advance(11s);
+      case Fails::drained:
+        server.drain(2s, [this] { ++drained_; });
+        return clock_.advance(3s);
+    }
+  }
+
+  ScriptedClock clock_;
+  int drained_ = 0;
+};
+
+TEST_P(TlsFailureDestroysServer, NoFurtherCallFollows) {
+  loop_ = must(Loop::create({.clock = &clock_}));
+  Server<Guest> server;
+  std::string told;
+  int failures = 0;
+  // Long enough to lie on the heap: a function that is destroyed while it runs is found.
+  auto note = [&, text = std::string(100, 't')](const TlsFailure& failure, const Address& peer) {
+    server = Server<Guest>();
+    told = text + failure.text + peer.to_string();
+    ++failures;
+  };
+  server = must(serve<Guest>(*loop_, Address::loopback_ipv4(0),
+                             {.tls = this->server(), .on_tls_failure = std::move(note)},
+                             std::ref(book_)));
+  Recorder one, other;
+  Stream failing = silent(server.address().port(), one);
+  Stream waiting = silent(server.address().port(), other);
+  run_until(*loop_, [&] { return server.listener().accepted() == 2; });
+  run_turns(*loop_, 10);
+  fail(server, failing);
+  run_until(*loop_, [&] { return other.closed_calls == 1; });
+  const bool is_reported = GetParam() != Fails::drained;
+  EXPECT_EQ(failures, is_reported ? 1 : 0);
+  if (is_reported) EXPECT_EQ(told.substr(0, 100), std::string(100, 't'));
+  EXPECT_EQ(drained_, is_reported ? 0 : 1);
+  EXPECT_EQ(book_.opened, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryFailure, TlsFailureDestroysServer,
+                         ::testing::Values(Fails::speaks_http, Fails::sends_garbage, Fails::ends,
+                                           Fails::resets, Fails::says_nothing, Fails::drained),
+                         ::testing::PrintToStringParamName());
+
+TEST_F(TlsServe, RejectsClientContext) {
   const auto refused = [&](const TlsContext& tls) {
     return serve<Guest>(*loop_, Address::loopback_ipv4(0), {.tls = tls}, std::ref(book_)).error();
   };
@@ -116,7 +172,7 @@ TEST_F(TlsServe, TakesNoClientsContext) {
       std::errc::invalid_argument);
 }
 
-TEST_F(TlsServe, ForgetsWhoIsShakingHandsWithTheServer) {
+TEST_F(TlsServe, DestructionDropsPendingHandshakes) {
   Server<Guest> server = serve_here(this->server());
   Recorder log;
   const Stream plain = silent(server.address().port(), log);
@@ -126,7 +182,7 @@ TEST_F(TlsServe, ForgetsWhoIsShakingHandsWithTheServer) {
   EXPECT_TRUE(failures_.empty());
 }
 
-TEST_F(TlsServe, DrainsWithoutWhoNeverShakesHands) {
+TEST_F(TlsServe, DrainAbortsUnfinishedHandshakes) {
   ScriptedClock clock;
   loop_ = must(Loop::create({.clock = &clock}));
   Server<Guest> server = serve_here(this->server());
@@ -145,7 +201,7 @@ TEST_F(TlsServe, DrainsWithoutWhoNeverShakesHands) {
   EXPECT_EQ(log.error, std::errc::connection_reset);
 }
 
-TEST_F(TlsServe, DrainsWhoShakesHandsMeanwhile) {
+TEST_F(TlsServe, DrainsConnectionsInHandshake) {
   Server<Guest> server = serve_here(this->server());
   TlsResult<Stream> secured = std::unexpected(TlsFailure{});
   const Connecting attempt =
@@ -163,7 +219,7 @@ TEST_F(TlsServe, DrainsWhoShakesHandsMeanwhile) {
   EXPECT_EQ(log.log, "end closed ");
 }
 
-TEST_F(TlsServe, EndsWithItsLoop) {
+TEST_F(TlsServe, IsDestroyedAfterItsLoop) {
   Server<Guest> server = serve_here(this->server());
   Recorder log;
   Stream plain = silent(server.address().port(), log);
@@ -189,13 +245,13 @@ TEST_F(TlsServe, ServesOnWorkersWhileCertificatesChange) {
   EXPECT_TRUE(workers->stop(10s));
 }
 
-TEST_F(TlsServe, StopsWorkersWithoutWhoNeverShakesHands) {
+TEST_F(TlsServe, StopsWorkersDespiteUnfinishedHandshakes) {
   const auto workers = must(Workers::create({.threads = 1}));
   const Address address =
       must(serve<Guest>(*workers, Address::loopback_ipv4(0), {.tls = server()}, std::ref(book_)));
   Recorder log;
   const Stream plain = silent(address.port(), log);
-  while (workers->connections(0) == 0) {  // Another thread's doing wakes nobody here.
+  while (workers->connections(0) == 0) {  // Polls, since the other thread does not wake this loop.
     loop_->run(Run::no_wait);
     std::this_thread::sleep_for(1ms);
   }
@@ -207,7 +263,8 @@ TEST_F(TlsServe, StopsWorkersWithoutWhoNeverShakesHands) {
 
 class TlsStreamConnect : public TlsServe {
  protected:
-  // How one that connects to somebody who speaks no TLS, or not for us, is closed.
+  // Returns the error with which a connection to a server without TLS, or with a wrong certificate,
+  // is closed.
   std::error_code outcome(std::string_view host, std::uint16_t port, const TlsContext& context,
                           const ConnectOptions& options = {}) {
     Recorder log;
@@ -220,7 +277,7 @@ class TlsStreamConnect : public TlsServe {
   }
 };
 
-TEST_F(TlsStreamConnect, TellsWhyItHasFailed) {
+TEST_F(TlsStreamConnect, ReportsWhyItFailed) {
   const Server<Guest> server = serve_here(this->server());
   const std::uint16_t port = server.address().port();
   EXPECT_EQ(outcome("127.0.0.1", port, must_be(TlsContext::client())), Error::tls_certificate);
@@ -228,7 +285,7 @@ TEST_F(TlsStreamConnect, TellsWhyItHasFailed) {
   EXPECT_EQ(outcome("127.0.0.1", 1, client()), std::errc::connection_refused);
 }
 
-TEST_F(TlsStreamConnect, IsGivenUpInTime) {
+TEST_F(TlsStreamConnect, TimesOut) {
   Listener deaf =
       must(Listener::create(*loop_, Address::loopback_ipv4(0), [](Stream, const Address&) {}));
   deaf.pause();
@@ -238,7 +295,7 @@ TEST_F(TlsStreamConnect, IsGivenUpInTime) {
             Error::deadline);
 }
 
-TEST_F(TlsStreamConnect, MayBeEndedAndAbandonedBeforeItIsConnected) {
+TEST_F(TlsStreamConnect, MayBeEndedAndDestroyedBeforeConnected) {
   Server<Guest> server = serve_here(this->server());
   const std::uint16_t port = server.address().port();
   Recorder log;
@@ -280,7 +337,7 @@ class TlsClientTest : public TlsServe {
   Recorder log_;
 };
 
-TEST_F(TlsClientTest, ConnectsAnewWhenTheServerHasGone) {
+TEST_F(TlsClientTest, ReconnectsWhenTheServerDisconnects) {
   Server<Guest> server = serve_here(this->server());
   const std::uint16_t port = server.address().port();
   Client client = must(Client::create(*loop_, "127.0.0.1", port, told(), options(this->client())));
@@ -297,7 +354,7 @@ TEST_F(TlsClientTest, ConnectsAnewWhenTheServerHasGone) {
   client.disconnect();
 }
 
-TEST_F(TlsClientTest, CountsARefusedCertificateAsAFailure) {
+TEST_F(TlsClientTest, CountsRejectedCertificateAsAFailure) {
   const Server<Guest> server = serve_here(this->server());
   Client client = must(
       Client::create(*loop_, server.address(), told(), options(must_be(TlsContext::client()))));
@@ -307,12 +364,12 @@ TEST_F(TlsClientTest, CountsARefusedCertificateAsAFailure) {
   EXPECT_EQ(client.failures(), 3u);
   EXPECT_EQ(client.last_error(), Error::tls_certificate);
   EXPECT_EQ(client.last_failure(),
-            "whoever has issued the certificate is not trusted, or missing in the chain: "
+            "the issuer of the certificate is not trusted, or missing in the chain: "
             "CN = Test Root");
   EXPECT_NE(client.state(), Client::State::connected);
 }
 
-TEST_F(TlsClientTest, ShakesHandsWithinItsTime) {
+TEST_F(TlsClientTest, HandshakeTimesOut) {
   Recorder log;
   Listener listener =
       must(Listener::create(*loop_, Address::loopback_ipv4(0), [&](Stream stream, const Address&) {
@@ -329,7 +386,7 @@ TEST_F(TlsClientTest, ShakesHandsWithinItsTime) {
   EXPECT_EQ(client.last_error(), Error::deadline);
 }
 
-TEST_F(TlsClientTest, MayBeStoppedWhileShakingHands) {
+TEST_F(TlsClientTest, MayBeStoppedDuringTheHandshake) {
   Recorder log;
   Listener listener =
       must(Listener::create(*loop_, Address::loopback_ipv4(0), [&](Stream stream, const Address&) {
@@ -345,7 +402,7 @@ TEST_F(TlsClientTest, MayBeStoppedWhileShakingHands) {
   EXPECT_EQ(calls_, 0);
 }
 
-TEST_F(TlsClientTest, TakesAClientsContextAndSomebodyWithAName) {
+TEST_F(TlsClientTest, RequiresClientContextAndNamedPeer) {
   const auto error = [&](const Address& address, const TlsContext& tls) {
     return Client::create(*loop_, address, told(), options(tls)).error();
   };

@@ -1,4 +1,4 @@
-// Contexts that several threads use, while they change.
+// Contexts that several threads use, while they are replaced.
 #include <atomic>
 
 #include "spate/net/session.h"
@@ -26,7 +26,7 @@ class WorkerEcho final : public StreamHandler {
 
 class TlsWorkers : public TlsTest {
  protected:
-  // Connects, is echoed to, and ends; then the next, `left` times.
+  // Connects, receives an echo, and ends; then the next, `left` times.
   struct Talker {
     TlsWorkers& test;
     const TlsContext& context;

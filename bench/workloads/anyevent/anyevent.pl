@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The first of AnyEvent's tables, one row: so many watchers, half of them of one descriptor that is
-# always ready, half of them timers that are due at once; all are made, called once, and forgotten.
+# One row of AnyEvent's first table: half of the watchers watch one descriptor that is always ready,
+# half are timers that expire at once; all are created, called once, and destroyed.
 use strict;
 use warnings;
 use FindBin;
@@ -38,7 +38,7 @@ sub {
 }
 CODE
 
-# As above, but each has a callback of its own: all of them have to be called.
+# The same, but each watcher has its own callback, and all of them must be called.
 my $check = systems::compiled($system, <<'CODE');
 sub {
     my ($fh, $pairs) = @_;
@@ -69,7 +69,8 @@ if ($arguments{verify}) {
     systems::work('timers_called_once', $timers);
     exit 0;
 }
-$life->($writer, 100);    # What the first watcher loads is not the others'.
+# The first watcher loads modules: their memory must not count for the others.
+$life->($writer, 100);
 my ($bytes, $create, $invoke, $destroy) = $life->($writer, $pairs);
 my $count = 2 * $pairs;
 systems::metric('bytes', 'B', $bytes / $count);

@@ -1,8 +1,8 @@
 package systems;
 
-# The systems of AnyEvent's tables: how each is loaded, and the expressions with which it makes a
-# watcher of $fh or $after that calls $cb, waits until finish() was called, and forgets @watchers. They
-# are compiled into the loops that are timed, so that nothing stands between.
+# The systems of AnyEvent's tables: how to load each, and the expressions with which it creates a
+# watcher of $fh or $after that calls $cb, waits until finish() was called, and destroys @watchers.
+# They are compiled into the measured loops, without function calls.
 use strict;
 use warnings;
 use Time::HiRes ();
@@ -30,7 +30,7 @@ sub ev_like {
     );
 }
 
-# `model`: which AnyEvent has to have chosen; the version is that of the first module.
+# `model`: the loop that AnyEvent must have chosen; the version is that of the first module.
 our %SYSTEMS = (
     spate => {ev_like('Spate')},
     spate_any => {%any, load => ['Spate', 'AnyEvent'], model => 'Spate'},
@@ -55,8 +55,16 @@ our %SYSTEMS = (
     tk => {%any, load => ['Tk', 'AnyEvent'], model => 'Tk'},
     poe_select => {%any, load => ['POE', 'AnyEvent'], model => 'POE'},
     poe_event => {%any, load => ['Event', 'POE::Loop::Event', 'POE', 'AnyEvent'], model => 'POE'},
-    # Without Heap its queue of timers is a sorted array.
+    # Without Heap, its queue of timers is a sorted array.
     io_async => {%any, load => ['IO::Async', 'Heap::Fibonacci', 'IO::Async::Loop', 'AnyEvent'], model => 'IOAsync'},
+);
+
+our %PACKAGES = (
+    EV => 'libev-perl', Event => 'libevent-perl', Glib => 'libglib-perl', Tk => 'perl-tk',
+    POE => 'libpoe-perl', 'Heap::Fibonacci' => 'libheap-perl',
+    (map { $_ => 'libanyevent-perl' } 'AnyEvent', 'AnyEvent::Loop'),
+    (map { $_ => 'libcoro-perl' } 'Coro', 'Coro::EV', 'Coro::AnyEvent'),
+    (map { $_ => 'libio-async-perl' } 'IO::Async', 'IO::Async::Loop'),
 );
 
 sub arguments {
@@ -67,7 +75,7 @@ sub arguments {
 
 sub leave_out { my ($why) = @_; $why =~ s/["\\\n].*//s; print qq({"left_out": "$why"}\n); exit 0 }
 
-# The system of that name, loaded.
+# Loads the system of that name, and returns it.
 sub load {
     my ($name, $directory) = @_;
     my $system = $SYSTEMS{$name} or die "there is no system $name\n";
@@ -75,10 +83,14 @@ sub load {
     local @ENV{'PERL_ANYEVENT_MODEL', 'PERL_ANYEVENT_VERBOSE'} = ($system->{model}, 0);
     delete $ENV{PERL_ANYEVENT_MODEL} unless defined $system->{model};
     for my $module (@{$system->{load}}) {
-        eval "require $module; $module->import if '$module' eq 'POE'; 1" or leave_out("$module: $@");
+        next if eval "require $module; $module->import if '$module' eq 'POE'; 1";
+        die $@ unless $@ =~ /^Can't locate \S+ in \@INC/;    # An installed module must load.
+        my $package = $PACKAGES{$module};
+        leave_out($package ? "$package is not installed" : "Debian has no package of $module");
     }
     my $model = $system->{model};
     if (defined $model && AnyEvent::detect() ne "AnyEvent::Impl::$model") {
+        leave_out('Tk needs a display') if $model eq 'Tk' && !$ENV{DISPLAY};
         leave_out("AnyEvent has chosen $AnyEvent::MODEL");
     }
     my $module = $system->{load}[0];
@@ -86,7 +98,7 @@ sub load {
     return $system;
 }
 
-# Code in which IO, TIMER and so on are the system's.
+# Replaces IO, TIMER and so on in the code by the system's expressions.
 sub compiled {
     my ($system, $code) = @_;
     $code =~ s/\b(IO|TIMER|BEGIN_WAIT|WAIT|FINISH|FORGET|REPLACE)\b/$system->{$1 eq 'BEGIN_WAIT' ? 'begin' : lc $1} \/\/ '1'/ge;

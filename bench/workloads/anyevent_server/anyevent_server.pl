@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The second of AnyEvent's tables, one row: servers that each read from a socket and have a timeout of
-# an hour, which each byte that comes replaces; and tokens that go from one to another, at random.
+# One row of AnyEvent's second table: each server reads from a socket and has a timeout of an hour,
+# which each received byte replaces; tokens go from one server to another, at random.
 use strict;
 use warnings;
 use FindBin;

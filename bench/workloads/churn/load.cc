@@ -1,10 +1,9 @@
 // The client of churn, after libuv's tcp4_pound: connect, one request, one reply, close.
 // --connections of them are open at any time; the oldest is waited for, then a new one takes its
-// place. So there is one system call for each of these steps, and none to wait for what is ready.
+// place. So there is one system call for each of these steps, and none to wait for readiness.
 //
-// Runs for --milliseconds, or until --count have been served. Server and client share one
-// processor: the kernel does more work for the side that connects, which would hide the server
-// otherwise.
+// Runs for --milliseconds, or until --count were served. Server and client share one processor: the
+// kernel does more work for the side that connects, which would hide the server otherwise.
 #include <deque>
 
 #include "harness/load.h"
@@ -65,20 +64,18 @@ int main(int argc, char** argv) {
   Pounder pounder(server);
   while (pounder.open_now() < connections) pounder.open();
   const std::uint64_t begin = bench_now_ns(), begin_processor = server.processor_ns();
-  while (count > 0 ? pounder.opened() < count : bench_now_ns() - begin < length) {
+  do {
     pounder.close_oldest();
     pounder.open();
-  }
+  } while (count > 0 ? pounder.opened() < count : bench_now_ns() - begin < length);
   const auto served = double(pounder.served());
   const double seconds = double(bench_now_ns() - begin) * 1e-9;
   const double processor_ns = double(server.processor_ns() - begin_processor);
   while (pounder.open_now() > 0) pounder.close_oldest();
   bench_sleep_ms(20);
   const ServerProcess::Tally told = server.end();
-  if (served > 0) {
-    bench_metric("connections_per_s", "1/s", served / seconds);
-    bench_metric("processor_us", "us", processor_ns / 1e3 / served);
-  }
+  bench_metric("connections_per_s", "1/s", served / seconds);
+  bench_metric("processor_us", "us", processor_ns / 1e3 / served);
   if (count > 0) {
     bench_work("served", pounder.served());
     bench_work("accepted", told.accepted);

@@ -1,5 +1,5 @@
-// What coroutines do without the kernel: await, spawn, sleep, wait for two, pass values on. A
-// contestant includes this file and defines
+// The operations of coroutines without the kernel: await, spawn, sleep, wait for two, pass values
+// on. A contestant includes this file and defines
 //
 //   class Contestant {
 //    public:
@@ -11,7 +11,7 @@
 //     std::uint64_t passes(std::uint64_t n);      // a value through a channel that has room for 16
 //   };
 //
-// each of which runs a loop until all is done, in coroutines, and says how much was.
+// Each function runs a loop until all is done, in coroutines, and returns how much was done.
 #ifndef BENCH_WORKLOADS_CORO_H
 #define BENCH_WORKLOADS_CORO_H
 
@@ -38,7 +38,7 @@ int bench_coro(int argc, char** argv) {
   Contestant contestant;
   for (const auto& kind : kKinds) {
     if (kind.name != wanted) continue;
-    (contestant.*kind.run)(100);  // What is needed once.
+    (contestant.*kind.run)(100);  // Warms up: allocates everything that is needed once.
     const std::uint64_t begin = bench_now_ns();
     const std::uint64_t done = (contestant.*kind.run)(count);
     bench_metric("operation_ns", "ns", double(bench_now_ns() - begin) / double(count));

@@ -1,7 +1,7 @@
-// async_read_some into a buffer of the connection's; what came is written at once, and async_write
-// has what the kernel does not take. With --wait 1 a connection has no buffer: it waits until it is
-// readable and reads into one that all share, which saves memory and costs a system call. Idle
-// timeouts as Asio's examples have them: the timer looks at the last activity when it is due.
+// async_read_some into the connection's buffer. The bytes are written at once; async_write sends
+// the rest that the kernel does not take. With --wait 1 a connection has no buffer: it waits until
+// it is readable and reads into one that all share, which saves memory and costs a system call.
+// Idle timeouts as Asio's examples have them: the timer looks at the last activity when it is due.
 // Neither locks nor the type-erased executor.
 #include <asio.hpp>
 
@@ -149,7 +149,7 @@ void Session::on_arrived(const char* bytes, std::size_t size) {
   write_rest(bytes + sent, size - sent);
 }
 
-// The shared buffer is the next one's: what waits there needs a copy.
+// The next connection reads into the shared buffer, so the rest must be copied.
 void Session::write_rest(const char* bytes, std::size_t size) {
   std::shared_ptr<std::string> copy;
   if (server_.waits) {

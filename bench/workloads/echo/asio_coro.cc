@@ -1,5 +1,5 @@
-// An awaitable for each connection, which reads into a buffer of its own; what came is written at
-// once, and an awaited async_write has what the kernel does not take. Errors are values
+// An awaitable for each connection, which reads into its own buffer. The bytes are written at once;
+// an awaited async_write sends the rest that the kernel does not take. Errors are values
 // (redirect_error), as exceptions would cost more. No idle timeouts. Neither locks nor the
 // type-erased executor.
 #include <asio.hpp>

@@ -1,4 +1,4 @@
-// What arrives goes to Send(), as in evpp's own throughput benchmark.
+// Input goes to Send(), as in evpp's own throughput benchmark.
 #include <evpp/buffer.h>
 #include <evpp/event_loop.h>
 #include <evpp/tcp_conn.h>

@@ -94,7 +94,7 @@ class Server : Floor {
   static constexpr int kMaxReads = 16;
 
   const std::uint64_t busy_ns_;
-  std::vector<std::unique_ptr<std::string>> waiting_;  // By descriptor: what is still to be sent.
+  std::vector<std::unique_ptr<std::string>> waiting_;  // Unsent bytes, by descriptor.
 };
 
 }  // namespace

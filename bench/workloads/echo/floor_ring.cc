@@ -1,11 +1,11 @@
 // Hand-written io_uring, no library: the bound for completions, as `floor` is for readiness. Bytes
 // arrive in a pool of buffers that the kernel chooses from, and are sent from where they arrived,
-// one send a connection at a time. What was asked for, closing too, goes to the kernel with the
-// call that waits. No idle timeouts.
+// one send a connection at a time. The call that waits also submits all requests, closing included.
+// No idle timeouts.
 //
-// Policies to be compared: --buffers and --buffer_size (the pool), --direct 1 (what has arrived is
-// sent by send(2) at once), --oneshot 1 (a receive is asked for again after each arrival), --drain
-// 1 (all that is ready is fetched with one call; else the kernel hands out twenty a call).
+// Policies to be compared: --buffers and --buffer_size (the pool), --direct 1 (send(2) sends each
+// arrival at once), --oneshot 1 (each receive is submitted separately), --drain 1 (one call fetches
+// all completions; otherwise the kernel returns twenty a call).
 #include "harness/ring.h"
 
 namespace {
@@ -64,7 +64,7 @@ class Server {
         case kSend:
           return on_sent(fd, it.res);
         case kClose:
-          bench_die("close");  // It tells of failures only.
+          bench_die("close");  // Only failures are reported.
       }
     });
   }
@@ -145,7 +145,7 @@ class Server {
     entry.msg_flags = MSG_NOSIGNAL;
   }
 
-  // A connection that has failed takes everything: receiving tells of its end.
+  // If the connection failed, drop the rest: the receive reports the error.
   void on_sent(std::uint32_t fd, int result) {
     Connection& connection = connections_[fd];
     const std::uint32_t buffer = connection.first;

@@ -1,6 +1,7 @@
-// bufferevents, as muduo's and evpp's comparisons have them: what is in the input buffer moves to
-// the output buffer without a copy. With --direct 1 it is written at once, and only what the kernel
-// does not take moves. Idle timeouts are the bufferevent's own, in libevent's queue for equal ones.
+// bufferevents, as muduo's and evpp's comparisons have them: the input buffer's contents move to
+// the output buffer without a copy. With --direct 1 the input is written at once, and only the rest
+// that the kernel does not take moves. Idle timeouts are the bufferevent's own, in libevent's queue
+// for equal ones.
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>

@@ -1,6 +1,6 @@
-// One buffer for all reads; a write is tried at once, and only what is left over is queued. An idle
-// timeout is left alone, and looks at the last activity when it is due: libuv's timers are a heap,
-// and restarting one on each message would cost more.
+// One buffer for all reads; a write is tried at once, and only the rest is queued. An idle timeout
+// is left alone, and looks at the last activity when it is due: libuv's timers are a heap, and
+// restarting one on each message would cost more.
 #include <uv.h>
 
 #include "harness/server.h"

@@ -1,4 +1,4 @@
-// What arrives goes to send(), as in muduo's own ping-pong.
+// Input goes to send(), as in muduo's own ping-pong.
 #include <muduo/base/Logging.h>
 #include <muduo/net/EventLoop.h>
 #include <muduo/net/InetAddress.h>

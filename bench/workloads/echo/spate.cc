@@ -1,4 +1,4 @@
-// A Listener, and a Stream for each connection: what arrives is written back.
+// A Listener, and a Stream for each connection: input is written back.
 #include <spate/net/listener.h>
 #include <spate/net/stream.h>
 

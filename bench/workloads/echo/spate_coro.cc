@@ -1,6 +1,6 @@
-// A coroutine for each connection: what arrives is written back. Its frame has the Stream's handler
-// in it, so all of its memory is the library's. What is the same for all is one argument, as those
-// last as long as the Task.
+// A coroutine for each connection: input is written back. Its frame has the Stream's handler in it,
+// so all of its memory is the library's. State that all share is one argument, since arguments live
+// as long as the Task.
 #include <spate/coro/stream.h>
 #include <spate/net/listener.h>
 

@@ -1,5 +1,5 @@
 // After Asio's chat server: a session has a queue of messages, and async_write has one of them at a
-// time. What the kernel takes at once is written without the queue, and copied by nobody. Neither
+// time. A message that the kernel takes at once bypasses the queue, and is not copied. Neither
 // locks nor the type-erased executor.
 #include <asio.hpp>
 #include <deque>

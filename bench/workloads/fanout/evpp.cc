@@ -1,4 +1,4 @@
-// Each message is sent to each connection in a call of its own.
+// Each message is sent to each connection in a separate call.
 #include <evpp/buffer.h>
 #include <evpp/event_loop.h>
 #include <evpp/tcp_conn.h>

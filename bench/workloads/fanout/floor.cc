@@ -35,7 +35,7 @@ class Server : Floor {
  private:
   struct Session {
     Inbox inbox;
-    std::string waiting;  // What is still to be sent.
+    std::string waiting;  // Unsent bytes.
   };
 
   void accept_new() {

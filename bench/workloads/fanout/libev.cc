@@ -1,5 +1,5 @@
-// ev_io, and input and output by hand: a message is sent to each subscriber at once, and what the
-// kernel does not take is queued.
+// ev_io, and input and output by hand: a message is sent to each subscriber at once, and the rest
+// that the kernel does not take is queued.
 #include <ev.h>
 
 #include "workloads/fanout/server.h"

@@ -1,5 +1,5 @@
-// One buffer for all reads; a message is tried to be written to each subscriber at once, and only
-// what is left over is queued.
+// One buffer for all reads; a message is written to each subscriber at once if possible, and only
+// the rest is queued.
 #include <uv.h>
 
 #include "workloads/fanout/server.h"

@@ -1,11 +1,11 @@
 // The client of fanout: --subscribers connections that only receive, and one more, the last, that
-// publishes messages of --size bytes, --burst of them in one send. The next burst goes out while
-// the slowest subscriber has yet to receive the last one, and no sooner: so nobody's queue grows
-// beyond two. Subscribers have the kernel drop what arrives (MSG_TRUNC); with --verify 1 each
-// compares every byte.
+// publishes messages of --size bytes, --burst of them in one send. At most two bursts are in
+// flight: the next one is sent when the slowest subscriber has received the last but one. So no
+// queue grows beyond two bursts. Subscribers discard their input in the kernel (MSG_TRUNC); with
+// --verify 1 each compares every byte.
 //
-// Runs for --milliseconds, or until --messages have been published and received by all. With
-// --redis PORT the server is one that runs there already, and speaks its protocol.
+// Runs for --milliseconds, or until --messages were published and received by all. With --redis
+// PORT it connects to the redis server at that port, with its protocol.
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct Options {
   std::size_t subscribers;
   std::uint64_t size;
   std::uint64_t burst;
-  std::uint64_t bursts;  // 0: until the time is over.
+  std::uint64_t bursts;  // 0: until the time is up.
   bool verify;
 };
 
@@ -116,10 +116,15 @@ class Audience {
     if (fcntl(publisher_, F_SETFL, 0) != 0) bench_die("fcntl");
   }
 
-  // Until all have everything, or until `end`.
+  // Returns when all have everything, or at `end` if something was delivered by then.
   void run(std::uint64_t end) {
+    const std::uint64_t before = total_;
+    const auto is_over = [&] {
+      return options_.bursts > 0 ? complete_ == options_.bursts
+                                 : bench_now_ns() >= end && total_ > before;
+    };
     std::vector<epoll_event> events(1024);
-    while (options_.bursts > 0 ? complete_ < options_.bursts : bench_now_ns() < end) {
+    while (!is_over()) {
       while (may_publish()) publish();
       const int count = epoll_wait(epoll_, events.data(), int(events.size()), 20);
       for (int i = 0; i < count; ++i) receive(events[std::size_t(i)].data.u64);

@@ -1,4 +1,4 @@
-// As in muduo's chat examples: each message is sent to each connection in a call of its own.
+// As in muduo's chat examples: each message is sent to each connection in a separate call.
 #include <muduo/base/Logging.h>
 #include <muduo/net/EventLoop.h>
 #include <muduo/net/InetAddress.h>

@@ -1,4 +1,4 @@
-// What the servers of fanout share: a connection that sends bytes publishes messages of --size
+// Shared by the servers of fanout: a connection that sends bytes publishes messages of --size
 // bytes, and each goes to all other connections.
 #ifndef BENCH_WORKLOADS_FANOUT_SERVER_H
 #define BENCH_WORKLOADS_FANOUT_SERVER_H
@@ -7,8 +7,8 @@
 
 #include "harness/server.h"
 
-// For contestants whose library does not find messages: those of one connection. What is not whole
-// yet is kept.
+// For contestants whose library does not split messages: splits those of one connection. Keeps an
+// incomplete message until the rest arrives.
 class Inbox {
  public:
   explicit Inbox(std::size_t size) : size_(size) {}

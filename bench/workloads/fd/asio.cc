@@ -1,7 +1,7 @@
 // Standalone Asio: async_wait for readability on a stream_descriptor, recv and send by hand in the
-// handler. The context is told that one thread uses it (no locks). A wait is one-shot, so the
-// handler waits anew; set-up cancels and waits anew. The idle timeout is a steady_timer: setting
-// its expiry cancels the wait that is pending on it.
+// handler. The context's concurrency hint says that one thread uses it (no locks). A wait is
+// one-shot, so the handler waits again; set-up cancels and waits again. The idle timeout is a
+// steady_timer: setting its expiry cancels the wait that is pending on it.
 #include "fd.h"
 
 #include <asio/io_context.hpp>

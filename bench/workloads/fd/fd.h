@@ -11,7 +11,7 @@ static int *fd_sockets; /* pair i reads from [2 * i], is written through [2 * i 
 static long fd_fired, fd_received, fd_writes_left;
 static uint64_t fd_total_sent, fd_total_received, fd_resets, fd_balance, fd_expired;
 
-/* What a contestant defines. */
+/* A contestant defines these functions. */
 static void fd_open(int argc, char **argv);          /* make the loop and the watchers' memory */
 static inline void fd_watch(long i, int fd);         /* stop, set and start the watcher of pair i */
 static inline void fd_pass(void);                    /* one pass of the loop that does not block */

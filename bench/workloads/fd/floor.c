@@ -1,6 +1,6 @@
 /* No library: the least that a correct program can do with epoll. A registration is a few stores
-   and a compare, the kernel is told only when the mask differs, an idle timeout is one store that a
-   server would sweep once a second. */
+   and a compare. epoll_ctl is called only if the mask differs. An idle timeout is one store; a
+   server would sweep these once a second. */
 #include "fd.h"
 
 #include <sys/epoll.h>

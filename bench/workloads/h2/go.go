@@ -1,4 +1,4 @@
-// Go's net/http with HTTP/2 over plain TCP, a handler for a path, on one processor.
+// Go's net/http with HTTP/2 over plain TCP, a handler per path, on one processor.
 package main
 
 import (
@@ -28,7 +28,7 @@ func answer(w http.ResponseWriter, body []byte) {
 	w.Write(body)
 }
 
-// SIGUSR1 and SIGTERM, as bench/harness/README.md has them.
+// Handles SIGUSR1 and SIGTERM as in bench/harness/README.md.
 func heedSignals() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGTERM)

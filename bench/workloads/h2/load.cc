@@ -1,4 +1,4 @@
-// h2load asks an HTTP/2 server over plain TCP, by prior knowledge: --streams requests at a time on
+// h2load loads an HTTP/2 server over plain TCP, by prior knowledge: --streams requests at a time on
 // each of --connections, --requests in all, for --kind: `hello`, GET of 13 bytes, or `page`, 20
 // KiB.
 #include <cinttypes>
@@ -9,7 +9,7 @@
 
 namespace {
 
-// What h2load says at its end.
+// The summary that h2load prints.
 struct Report {
   double per_second = 0;
   std::uint64_t answered = 0;    // 2xx.

@@ -1,7 +1,7 @@
 // As the seed's Asio program has it: async_read of the header, then of the body. With --buffered 1:
-// async_read_some of what is there, and whole messages are answered in place. Either way an answer
-// is written at once, and async_write has what the kernel does not take. Neither locks nor the
-// type-erased executor.
+// async_read_some of the available bytes, and whole messages are answered in place. Either way a
+// reply is written at once, and async_write sends the rest that the kernel does not take. Neither
+// locks nor the type-erased executor.
 #include <asio.hpp>
 
 #include "workloads/header_body/server.h"
@@ -72,7 +72,7 @@ class Session {
                       });
   }
 
-  // What has not been used moves to the front.
+  // Unused bytes move to the front.
   void next(std::size_t used) {
     if (buffered_ && kept_ > used) memmove(buffer_.get(), buffer_.get() + used, kept_ - used);
     kept_ -= buffered_ ? used : 0;

@@ -8,7 +8,7 @@ namespace {
 
 struct Session {
   int fd;
-  std::string rest;     // Of a message that is not yet whole.
+  std::string rest;     // An incomplete message.
   std::string waiting;  // To be sent.
 };
 

@@ -1,6 +1,6 @@
 // bufferevents; the header is counted up where it lies, and the message moves to the output buffer
-// without a copy. With --direct 1 the answers of one reading are written at once, and only what the
-// kernel does not take goes to the output buffer.
+// without a copy. With --direct 1 the replies of one read are written at once, and only the rest
+// that the kernel does not take goes to the output buffer.
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>

@@ -1,5 +1,5 @@
-// Reads what is there into one buffer, behind what was left of the last message; answers in place;
-// a write is tried at once, and only what is left over is queued.
+// Appends the available bytes to the rest of the last message, in one buffer, and answers in place.
+// A write is tried at once, and only the rest is queued.
 #include <uv.h>
 
 #include "workloads/header_body/server.h"
@@ -10,7 +10,7 @@ class Server;
 
 struct Session {
   uv_tcp_t handle;
-  std::string rest;  // Of a message that is not yet whole.
+  std::string rest;  // An incomplete message.
 };
 
 struct Write {

@@ -53,7 +53,7 @@ class Talker {
   struct Talk {
     int fd;
     std::uint32_t count, body;
-    std::size_t got;  // Of the answer that is awaited.
+    std::size_t got;  // Bytes of the current reply that arrived.
     Header answer;
   };
 
@@ -99,7 +99,8 @@ class Talker {
       say(talk);
   }
 
-  // The bodies are alike on both ways: out_ holds what has to be at each place behind the header.
+  // Request and reply have equal bodies: after the header, out_ holds the expected byte of each
+  // place.
   void compare(std::size_t from, std::size_t size) const {
     const std::size_t skip = std::min(size, from < sizeof(Header) ? sizeof(Header) - from : 0);
     if (memcmp(in_.get() + skip, out_.get() + from + skip, size - skip) != 0)

@@ -6,8 +6,8 @@
 #include "harness/server.h"
 #include "workloads/header_body/message.h"
 
-// For contestants that have what has arrived in one piece: turns each whole message into its
-// answer, in place. Returns how many bytes the answers have, from the front.
+// For contestants that have the input in one piece: turns each whole message into its reply, in
+// place. Returns the size of the replies, which start at the front.
 inline std::size_t answer_whole(char* bytes, std::size_t size) {
   std::size_t used = 0;
   while (size - used >= sizeof(Header)) {

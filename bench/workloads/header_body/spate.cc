@@ -1,5 +1,5 @@
-// LengthField finds the messages in what has arrived; an answer is a new header and the body as it
-// came, gathered by the Stream into one write.
+// LengthField finds the messages in the input. A reply is a new header and the body as it arrived,
+// gathered by the Stream into one write.
 #include <spate/net/framing.h>
 #include <spate/net/listener.h>
 #include <spate/net/stream.h>
@@ -9,7 +9,7 @@
 
 namespace {
 
-constexpr spate::LengthField kFraming = {.width = 4, .behind = 4, .keep_header = true};
+constexpr spate::LengthField kFraming = {.width = 4, .after = 4, .keep_header = true};
 
 class Session final : public spate::StreamHandler {
  public:

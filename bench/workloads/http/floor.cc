@@ -1,5 +1,5 @@
-// Hand-written epoll, and no more of HTTP than this client asks for: it looks for the end of the
-// head and compares the target; answers are prepared. The bound, and no server for the world.
+// Hand-written epoll, with only the HTTP that this client needs: it looks for the end of the header
+// section and compares the target; responses are prepared. It is the bound, not a general server.
 #include <sys/sendfile.h>
 
 #include <ctime>
@@ -11,10 +11,10 @@ namespace {
 
 struct Session {
   int fd;
-  std::string rest;     // Of a request that is not yet whole.
+  std::string rest;     // An incomplete request.
   std::string waiting;  // To be sent.
   std::uint64_t upload_left = 0;
-  off_t file_at = off_t(kFileSize);  // Of a file that is being sent.
+  off_t file_at = off_t(kFileSize);  // Offset in the file being sent.
   bool closes = false;
 };
 
@@ -86,7 +86,7 @@ class Server : Floor {
     send_out(session, out_);
   }
 
-  // Cuts off one request, or what there is of an upload. False: no more is there.
+  // Removes one request, or the available part of an upload. Returns false if there is no more.
   bool take(Session& session, std::string_view& bytes) {
     if (session.upload_left > 0) {
       const std::size_t part = std::min<std::uint64_t>(bytes.size(), session.upload_left);

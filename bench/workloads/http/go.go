@@ -1,5 +1,5 @@
-// Go's net/http: its ServeMux, a handler for a path, on one processor. The file is copied by
-// io.CopyN, which is sendfile(2) there.
+// Go's net/http: its ServeMux, a handler per path, on one processor. io.CopyN copies the file, with
+// sendfile(2).
 package main
 
 import (
@@ -24,10 +24,10 @@ func check(err error) {
 	}
 }
 
-// What nobody refers to is closed.
+// A file without a reference would be closed.
 var kept *os.File
 
-// Its name, for as long as the process lives.
+// Returns a name that is valid while the process runs.
 func makeFile() string {
 	var err error
 	kept, err = os.CreateTemp("", "spate-bench-")
@@ -48,8 +48,8 @@ func answer(w http.ResponseWriter, body []byte) {
 	w.Write(body)
 }
 
-// SIGUSR1 and SIGTERM, as bench/harness/README.md has them. What Go's allocator has given out is
-// for the most part garbage, and is not told.
+// Handles SIGUSR1 and SIGTERM as in bench/harness/README.md. The heap is not reported, since most of
+// it is garbage.
 func heedSignals() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGTERM)

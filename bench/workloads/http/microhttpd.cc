@@ -31,8 +31,8 @@ class Server {
     return response;
   }
 
-  // Called first with the head alone, then with each piece of a body, then once more, which is when
-  // to answer.
+  // Called first with the header section alone, then with each piece of a body, then once more, for
+  // the response.
   static MHD_Result on_request(void* context, MHD_Connection* connection, const char* url,
                                const char*, const char*, const char*, std::size_t* size,
                                void** state) {

@@ -10,7 +10,7 @@ const kFileSize = 1024 * 1024;
 const hello = Buffer.from('Hello, World!');
 const page = Buffer.alloc(20 * 1024, 'p');
 
-// Open for as long as the process lives.
+// Stays open while the process runs.
 function makeFile() {
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'spate-bench-'));
   const name = path.join(directory, 'file');
@@ -45,8 +45,7 @@ const server = http.createServer((request, response) => {
   }
 });
 
-// As bench/harness/README.md has them. What V8 has given out is for the most part garbage, and is
-// not told.
+// Signals as in bench/harness/README.md. The heap is not reported, since V8's is mostly garbage.
 const tally = 'tally 0 0 0 0 0 0\n';
 process.on('SIGUSR1', () => fs.writeSync(1, tally));
 process.on('SIGTERM', () => {

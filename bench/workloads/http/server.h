@@ -1,4 +1,4 @@
-// What the servers of http are asked for, and what they answer.
+// The requests to the servers of http, and their responses.
 #ifndef BENCH_WORKLOADS_HTTP_SERVER_H
 #define BENCH_WORKLOADS_HTTP_SERVER_H
 
@@ -26,12 +26,12 @@ inline const std::string& bench_page() {
 // the ready-made servers do: one in memory alone is sent at another price.
 inline int bench_file() {
   static const int file = [] {
-    char name[] = "/tmp/spate-bench-XXXXXX";
-    const int fd = mkostemp(name, O_CLOEXEC);
+    std::string name = bench_temporary_directory() + std::string("/spate-bench-XXXXXX");
+    const int fd = mkostemp(name.data(), O_CLOEXEC);
     const std::string bytes(kFileSize, 'f');
     if (fd < 0 || write(fd, bytes.data(), bytes.size()) != ssize_t(bytes.size()))
-      bench_die("a file in /tmp");
-    unlink(name);
+      bench_die(name.c_str());
+    unlink(name.c_str());
     return fd;
   }();
   return file;

@@ -48,8 +48,7 @@ class Server final : public spate::http::Service {
       exchange.respond(Status::ok, bench_page(), Exchange::kText);
     } else if (path == "/file") {
       exchange.begin(Status::ok, {}, kFileSize);
-      exchange.send_file(dup(bench_file()), 0, kFileSize);
-      exchange.end();
+      if (!exchange.send_file(dup(bench_file()), 0, kFileSize)) exchange.end();
     } else {
       new Upload(std::move(exchange));
     }

@@ -1,5 +1,5 @@
-// uWebSockets, without TLS and compression. A file goes out in pieces as the client takes them, as
-// in its documentation's file server, from memory: it has no sendfile.
+// uWebSockets, without TLS and compression. A file is sent from memory, in pieces as the client
+// takes them, as in its documentation's file server: it has no sendfile.
 #define UWS_NO_ZLIB
 #include <sys/mman.h>
 

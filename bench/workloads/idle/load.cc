@@ -1,7 +1,6 @@
-// The client of idle: --connections that have said 64 bytes once and then nothing, or one byte
-// every
-// --heartbeat_ms. What the server keeps for each is the difference to the server without them.
-// Then, for --milliseconds, its processor time.
+// The client of idle: --connections that send 64 bytes once and then nothing, or one byte every
+// --heartbeat_ms. The growth of the server's memory, divided by the connections, is its cost of
+// one. Then measures the server's processor time for --milliseconds.
 #include <poll.h>
 
 #include "harness/load.h"

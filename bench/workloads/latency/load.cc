@@ -1,5 +1,5 @@
 // The client of latency: one connection, one block to and fro, every round trip timed. It never
-// sleeps: what is measured is how soon the server wakes and answers.
+// sleeps, so the result is how soon the server wakes and answers.
 //
 // Runs for --milliseconds, or for --messages.
 #include <algorithm>
@@ -40,12 +40,13 @@ int main(int argc, char** argv) {
   std::vector<std::uint64_t> times;
   times.reserve(1 << 20);
   const std::uint64_t begin = bench_now_ns(), begin_processor = server.processor_ns();
-  for (std::uint64_t now = begin; messages > 0 ? times.size() < messages : now - begin < length;) {
+  std::uint64_t now = begin;
+  do {
     bounce(fd, block, times.size());
     const std::uint64_t after = bench_now_ns();
     times.push_back(after - now);
     now = after;
-  }
+  } while (messages > 0 ? times.size() < messages : now - begin < length);
   const double processor_ns = double(server.processor_ns() - begin_processor);
   close(fd);
   bench_sleep_ms(10);

@@ -6,7 +6,7 @@
 //     static void version();               // calls bench_version()
 //     void begin();                        // a head begins
 //     bool parse(std::string_view bytes);  // all that is there of it; true: it is whole
-//     Spans spans() const;                 // what it says
+//     Spans spans() const;                 // the result
 //   };
 //
 // and keeps for each field where its name and its value are, as a program would need them.
@@ -21,12 +21,12 @@
 
 inline constexpr std::size_t kMostFields = 100;
 
-// Of one head: how many fields there are, and the bytes of what was found.
+// The result for one head: the number of fields, and the total bytes of each part.
 struct Spans {
   std::size_t fields = 0, method = 0, target = 0, names = 0, values = 0;
 };
 
-// A request of exactly `size` bytes, at least 100: what browsers send, then fields of 120 bytes as
+// Makes a request of exactly `size` bytes, at least 100: a browser's, then fields of 120 bytes as
 // proxies add them, and for the last 4,000 cookies.
 inline std::string bench_head(std::size_t size) {
   std::string head = "GET /shop/items?page=2 HTTP/1.1\r\nHost: shop.example\r\n";

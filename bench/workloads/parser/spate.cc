@@ -1,4 +1,5 @@
-// The head's parser of spate::http's codec. It validates: what is not of the grammar is refused.
+// The head's parser of spate::http's codec. It validates: input that violates the grammar is
+// rejected.
 #include "http/codec/head.h"
 #include "workloads/parser/parser.h"
 

@@ -1,8 +1,8 @@
 // The client of ping-pong: each connection sends one block and then sends back as many bytes as
-// arrive, as muduo's and evpp's clients do. It does not look at them (MSG_TRUNC has the kernel drop
-// them), so that it is not what is measured; with --verify 1 it compares each.
+// arrive, as muduo's and evpp's clients do. MSG_TRUNC has the kernel drop the bytes, so that the
+// client costs little; with --verify 1 it compares each.
 //
-// Runs for --milliseconds, or until each connection has had --messages blocks back. With --lockstep
+// Runs for --milliseconds, or until each connection has received --messages blocks. With --lockstep
 // 1 all connections send a block before any may send the next, so that the server finds many ready.
 #include <sys/epoll.h>
 
@@ -55,7 +55,7 @@ class Player {
     for (const Ball& ball : balls_) bench_reset(ball.fd);
   }
   std::uint64_t received() const { return received_.load(std::memory_order_relaxed); }
-  // How many connections have had a block back.
+  // Returns how many connections have received a block.
   std::size_t awake() const { return awake_.load(std::memory_order_relaxed); }
   std::uint64_t sent() const {
     std::uint64_t sum = 0;
@@ -145,19 +145,23 @@ class Match {
   }
 
   void play() {
-    std::vector<std::thread> threads;
-    for (auto& player : players_) threads.emplace_back([&player] { player->run(); });
-    if (game_.limit == 0) {
-      while (awake() < connections_) bench_sleep_ms(1);
-      bench_sleep_ms(milliseconds_ / 4);
-      measure([this] { bench_sleep_ms(milliseconds_); });
-      game_.over = true;
-      for (std::thread& thread : threads) thread.join();
-    } else {
-      measure([&threads] {
-        for (std::thread& thread : threads) thread.join();
+    if (game_.limit > 0) {
+      measure([this] {
+        start();
+        join();
       });
+      return;
     }
+    start();
+    while (awake() < connections_) bench_sleep_ms(1);
+    bench_sleep_ms(milliseconds_ / 4);
+    measure([this] {
+      const std::uint64_t before = total();
+      bench_sleep_ms(milliseconds_);
+      while (total() == before) bench_sleep_ms(1);
+    });
+    game_.over = true;
+    join();
   }
 
   int report() {
@@ -182,6 +186,13 @@ class Match {
   }
 
  private:
+  void start() {
+    for (auto& player : players_) threads_.emplace_back([&player] { player->run(); });
+  }
+  void join() {
+    for (std::thread& thread : threads_) thread.join();
+  }
+
   template <class Function>
   void measure(Function run) {
     const std::uint64_t begin_bytes = total(), begin_processor = server_.processor_ns();
@@ -209,6 +220,7 @@ class Match {
   const long milliseconds_;
   Game game_{};
   std::vector<std::unique_ptr<Player>> players_;
+  std::vector<std::thread> threads_;
   double seconds_ = 0;
   std::uint64_t received_ = 0, processor_ns_ = 0;
 };

@@ -1,4 +1,5 @@
-// Standalone Asio: an io_context a thread, told by its concurrency hint that one thread runs it.
+// Standalone Asio: one io_context for each thread; its concurrency hint says that one thread runs
+// it.
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>

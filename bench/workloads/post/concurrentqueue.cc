@@ -1,5 +1,5 @@
-// moodycamel::ConcurrentQueue, as evpp uses it where configured to. Taken out in bulk, through a
-// consumer token, which is its fastest way. The header has no version macro.
+// moodycamel::ConcurrentQueue, as evpp uses it where configured to. Tasks are dequeued in bulk,
+// through a consumer token, which is its fastest way. The header has no version macro.
 #include <concurrentqueue/concurrentqueue.h>
 
 #include "eventfd_loop.h"

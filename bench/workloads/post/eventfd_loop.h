@@ -3,7 +3,7 @@
 //
 //   struct Queue {
 //     void push(std::function<void()>);  // from any thread
-//     void drain();                      // on the loop's thread: run what is queued
+//     void drain();                      // on the loop's thread: run the queued tasks
 //   };
 #ifndef BENCH_WORKLOADS_POST_EVENTFD_LOOP_H
 #define BENCH_WORKLOADS_POST_EVENTFD_LOOP_H

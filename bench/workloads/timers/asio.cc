@@ -1,7 +1,7 @@
 // Standalone Asio: steady_timer. Setting the expiry cancels the pending wait, whose handler then
-// runs with an error at the next pass; that pass is inside the timed phase. The context is told
-// that one thread uses it (no locks), and the clock is read once a phase (expires_at, not
-// expires_after).
+// runs with an error at the next pass; that pass is inside the timed phase. The context's
+// concurrency hint says that one thread uses it (no locks), and the clock is read once a phase
+// (expires_at, not expires_after).
 #include "timers.h"
 
 #include <asio/io_context.hpp>

@@ -1,7 +1,7 @@
-/* Many pending timers: start them, restart random ones to a later time, stop and start random ones,
-   expire them all. The choices are drawn beforehand and are the same for every contestant. A
-   contestant includes this file, defines the functions declared below, and its callback calls
-   timers_fired(). Defining TIMERS_RESTART_ONLY leaves all but restart out (the floor). */
+/* Many pending timers: start them, restart random ones to a later time, stop and start random
+   ones, expire them all. The choices are drawn beforehand and are the same for every contestant.
+   A contestant includes this file, defines the functions declared below, and its callback calls
+   timers_fired(). With TIMERS_RESTART_ONLY there is only restart (the floor). */
 #ifndef BENCH_WORKLOADS_TIMERS_H
 #define BENCH_WORKLOADS_TIMERS_H
 
@@ -10,7 +10,7 @@
 static long timers_pending;
 static uint64_t timers_calls;
 
-/* What a contestant defines. */
+/* A contestant defines these functions. */
 static void timers_open(void); /* make the loop and the timers' memory, timers_pending of them */
 static void timers_version(void);                         /* call bench_version() */
 static void timers_update_now(void);                      /* let a cached clock catch up */
@@ -30,7 +30,7 @@ typedef struct {
   uint64_t after_ns;
 } TimersChoice;
 
-static uint64_t *timers_after; /* by timer: what it was started with */
+static uint64_t *timers_after; /* by timer: the timeout it was started with */
 static TimersChoice *timers_restarts, *timers_stop_starts;
 static long timers_restart_count, timers_stop_start_count, timers_rounds;
 static long timers_draws; /* at least so many are drawn: the same preparation whatever is run */
@@ -40,7 +40,7 @@ static uint64_t timers_random_after(void) {
   return 10000000000u + bench_random_below(50000) * 1000000 + bench_random_below(1000000);
 }
 
-/* Random pending timers; each choice is later than what that timer had, if `later`. */
+/* Draws random pending timers; each choice is later than the timer's last one, if `later`. */
 static TimersChoice *timers_draw(long count, int later) {
   if (count < timers_draws) count = timers_draws;
   TimersChoice *choices = (TimersChoice *)malloc((size_t)(count + 1) * sizeof *choices);
@@ -93,6 +93,12 @@ static double timers_expire(void) {
   return (double)(bench_now_ns() - begin);
 }
 
+static void timers_measure_restart(void) {
+  if (timers_restart_count == 0) return;
+  bench_metric("restart_ns", "ns",
+               timers_timed(timers_phase_restart) / (double)timers_restart_count);
+}
+
 static void timers_measure_rest(void) {
   double start = 0, expire = 0;
   for (long round = 0; round < timers_rounds; round++) {
@@ -100,9 +106,7 @@ static void timers_measure_rest(void) {
     if (round + 1 < timers_rounds) timers_timed(timers_phase_stop);
   }
   bench_metric("start_ns", "ns", start / (double)(timers_rounds * timers_pending));
-  if (timers_restart_count > 0)
-    bench_metric("restart_ns", "ns",
-                 timers_timed(timers_phase_restart) / (double)timers_restart_count);
+  timers_measure_restart();
   if (timers_stop_start_count > 0)
     bench_metric("stop_start_ns", "ns",
                  timers_timed(timers_phase_stop_start) / (double)timers_stop_start_count);
@@ -134,8 +138,8 @@ int main(int argc, char **argv) {
   timers_version();
 #ifdef TIMERS_RESTART_ONLY
   timers_phase_start();
-  bench_metric("restart_ns", "ns",
-               timers_timed(timers_phase_restart) / (double)timers_restart_count);
+  timers_measure_restart();
+  bench_work("fired_early", timers_calls);
   (void)timers_measure_rest;
 #else
   timers_measure_rest();

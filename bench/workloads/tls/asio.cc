@@ -1,5 +1,5 @@
-// Boost.Asio's ssl::stream: async_read_some into 64 KiB of the connection's, async_write of what
-// arrived or of the large answer. Neither locks nor the type-erased executor.
+// Boost.Asio's ssl::stream: async_read_some into the connection's 64 KiB, async_write of the input
+// or of the large reply. Neither locks nor the type-erased executor.
 #include <utility>  // Boost 1.74 forgets it.
 
 #include <boost/asio.hpp>

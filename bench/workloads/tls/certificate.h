@@ -13,11 +13,11 @@
 
 class CertificateFiles {
  public:
-  // Those that make_in() has left in `directory`; where that is empty, new ones, for as long as
-  // this lives.
+  // Uses the files that make_in() left in `directory`. If `directory` is empty, makes new ones and
+  // deletes them in the destructor.
   explicit CertificateFiles(std::string directory) : is_temporary_(directory.empty()) {
-    char name[] = "/tmp/spate-bench-XXXXXX";
-    if (is_temporary_ && mkdtemp(name) == nullptr) bench_die("a directory in /tmp");
+    std::string name = bench_temporary_directory() + std::string("/spate-bench-XXXXXX");
+    if (is_temporary_ && mkdtemp(name.data()) == nullptr) bench_die(name.c_str());
     directory_ = is_temporary_ ? name : std::move(directory);
     if (is_temporary_) make_in(directory_);
     FILE* file = fopen(chain().c_str(), "r");

@@ -12,7 +12,7 @@ struct Session {
   SSL* ssl;
   Asked asked{};
   std::size_t bulk_left = 0;
-  std::string waiting{};  // Of an echo, to be sent.
+  std::string waiting{};  // The unsent part of an echo.
   std::uint32_t watched = EPOLLIN;
 };
 
@@ -57,7 +57,7 @@ class Server : Floor {
     watch(EPOLL_CTL_MOD, session.fd, wanted, &session);
   }
 
-  // The handshake is a part of the first read. What OpenSSL has read ahead causes no event.
+  // The handshake is a part of the first read. Data that OpenSSL has read ahead causes no event.
   bool receive(Session& session) {
     do {
       const int size = SSL_read(session.ssl, buffer_.get(), kReadSize);

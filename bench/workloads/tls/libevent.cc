@@ -1,5 +1,5 @@
-// bufferevent_openssl over the socket; what arrives moves from the input buffer to the output
-// buffer, and the large answer is referred to, not copied.
+// bufferevent_openssl over the socket; input moves from the input buffer to the output buffer, and
+// the large reply is added by reference, not copied.
 #include <event2/buffer.h>
 #include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
@@ -17,7 +17,7 @@ class Server {
         tally_(tally),
         context_(bench_ssl_context(kind_)),
         base_(bench_event_base()) {
-    SSL_CTX_set_read_ahead(context_, 0);  // bufferevent_openssl asks for events by what is pending.
+    SSL_CTX_set_read_ahead(context_, 0);  // It chooses its events by SSL_pending().
     if (evconnlistener_new(base_, on_accept, this, LEV_OPT_CLOSE_ON_EXEC, 0, socket) == nullptr)
       bench_die("evconnlistener_new");
   }

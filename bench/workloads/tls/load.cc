@@ -1,15 +1,17 @@
-// The client of tls. --kind says what it does, on --connections at once:
+// The client of tls. --kind selects the operation, on --connections at once:
 //
-//   full      shakes hands, hears the tickets for resumption, resets the connection, makes a new
-//   one resumed   the same, each time with the last ticket, and the server must have resumed echo64
-//   sends 64 bytes and waits until they are back, over and over echo16k   the same with 16 KiB bulk
-//   sends 64 bytes and hears 1 MiB idle      says 64 bytes once, hears them, and then nothing: what
-//   does the server keep?
+//   full      a handshake; reads the tickets for resumption, resets the connection, makes a new one
+//   resumed   the same, each time with the last ticket; the server must resume
+//   echo64    sends 64 bytes and waits for their echo, over and over
+//   echo1k    the same with 1 KiB
+//   echo16k   the same with 16 KiB
+//   bulk      sends 64 bytes and receives 1 MiB
+//   idle      sends 64 bytes once, receives them, then silence: measures the server's memory
 //
-// TLS 1.3 with AES-128-GCM and X25519 only: what a server chooses is the same for all, and is
-// checked, as is the certificate that it shows: one of --certificate DIRECTORY, or made by us.
-// Runs for --milliseconds, or until each connection has done --operations. With --verify 1 what
-// comes back is compared. With --make DIRECTORY it makes a certificate and does nothing else.
+// TLS 1.3 with AES-128-GCM and X25519 only. The client checks that the server chose these, and that
+// it shows the certificate of --certificate DIRECTORY, or the one made here. Runs for
+// --milliseconds, or until each connection has done --operations. With --verify 1 the echo is
+// compared. With --make DIRECTORY it makes a certificate and does nothing else.
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/epoll.h>
@@ -25,7 +27,7 @@
 namespace {
 
 constexpr std::size_t kRoom = 64 * 1024;
-// What OpenSSL's servers give by default: two tickets, and one for one.
+// OpenSSL's default: two tickets after a full handshake, one after a resumed one.
 constexpr unsigned kTickets = 2, kTicketsResumed = 1;
 
 struct Kind {
@@ -40,6 +42,7 @@ constexpr Kind kKinds[] = {
     {.name = "full"},
     {.name = "resumed", .is_resumed = true},
     {.name = "echo64", .says = 64, .hears = 64},
+    {.name = "echo1k", .says = 1024, .hears = 1024},
     {.name = "echo16k", .says = 16384, .hears = 16384},
     {.name = "bulk", .says = kAskSize, .hears = kBulkSize},
     {.name = "idle", .says = 64, .hears = 64},
@@ -74,7 +77,7 @@ struct Talk {
   SSL_SESSION* session = nullptr;  // To resume.
   bool is_secured = false;
   unsigned tickets = 0;
-  std::size_t awaited = 0;  // Bytes of what is being answered.
+  std::size_t awaited = 0;  // Bytes of the reply not received yet.
   std::uint64_t done = 0;
 };
 
@@ -102,6 +105,7 @@ class Load {
         connections_(std::size_t(bench_number(argc, argv, "connections", 1))),
         milliseconds_(bench_number(argc, argv, "milliseconds", 300)),
         limit_(std::uint64_t(bench_number(argc, argv, "operations", 0))),
+        until_rest_ms_(bench_number(argc, argv, "rest_ms", kUntilRestMs)),
         verify_(bench_number(argc, argv, "verify", 0) != 0),
         files_(bench_text(argc, argv, "certificate", "")),
         arguments_(argc, argv, files_),
@@ -115,13 +119,13 @@ class Load {
   int run() {
     MemoryGrowth growth(server_);
     if (kind_.is_resumed) learn_to_resume();
-    for (Talk& talk : talks_) open(talk);
+    if (!kind_.is_handshake()) secure_all();
     if (kind_.name == "idle") {
+      begin();
       turn_until([this] { return done_ == connections_; });
-      bench_sleep_ms(kUntilRestMs);
+      bench_sleep_ms(until_rest_ms_);
       growth.report(connections_);
     } else {
-      if (!kind_.is_handshake()) turn_until([this] { return secured_ >= connections_; });
       limit_ == 0 ? run_for_a_time() : run_to_the_limit();
       report_speed();
     }
@@ -129,7 +133,7 @@ class Load {
   }
 
  private:
-  // Each begins with a ticket of its own: a full handshake before anything is counted.
+  // Every connection needs a ticket, so each makes a full handshake before anything is counted.
   void learn_to_resume() {
     is_learning_ = true;
     for (Talk& talk : talks_) open(talk);
@@ -137,6 +141,17 @@ class Load {
     is_learning_ = false;
     done_ = operations_ = 0;
     for (Talk& talk : talks_) talk.done = 0;
+  }
+
+  // Opens all connections, which are then silent until begin().
+  void secure_all() {
+    for (Talk& talk : talks_) open(talk);
+    turn_until([this] { return secured_ >= connections_; });
+  }
+
+  // Starts the first operation of each connection. Nothing is done before it is measured.
+  void begin() {
+    for (Talk& talk : talks_) kind_.is_handshake() ? open(talk) : ask(talk);
   }
 
   bool may_resume() const { return kind_.is_resumed && !is_learning_; }
@@ -184,7 +199,6 @@ class Load {
       ServerProcess::fail("a session was resumed, or not, against what was wanted");
     if (X509_cmp(SSL_get0_peer_certificate(talk.ssl), files_.certificate()) != 0)
       ServerProcess::fail("the server shows another certificate");
-    if (!kind_.is_handshake()) ask(talk);
     return true;
   }
 
@@ -249,7 +263,10 @@ class Load {
   }
 
   void run_to_the_limit() {
-    measure([this] { turn_until([this] { return done_ == connections_; }); });
+    measure([this] {
+      begin();
+      turn_until([this] { return done_ == connections_; });
+    });
   }
 
   void run_for_a_time() {
@@ -258,6 +275,7 @@ class Load {
       const std::uint64_t before = operations_;
       turn_until([&] { return bench_now_ns() >= end && operations_ > before; });
     };
+    begin();
     passes(milliseconds_ / 4);
     measure([&] { passes(milliseconds_); });
   }
@@ -298,6 +316,7 @@ class Load {
   const std::size_t connections_;
   const long milliseconds_;
   const std::uint64_t limit_;
+  const long until_rest_ms_;
   const bool verify_;
   const CertificateFiles files_;
   Arguments arguments_;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""nginx, one process: its handshakes; nobody asks it for anything."""
+"""nginx, one process: handshakes only, without requests."""
 import pathlib
 import subprocess
 import sys

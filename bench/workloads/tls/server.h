@@ -1,5 +1,5 @@
-// What the servers of tls are asked for: to send back what arrives, or, with --kind bulk, 1 MiB for
-// each 64 bytes. Their certificate and its key are files, --chain and --key.
+// The requests to the servers of tls: echo the input or, with --kind bulk, send 1 MiB for each 64
+// bytes. Their certificate and its key are files, --chain and --key.
 #ifndef BENCH_WORKLOADS_TLS_SERVER_H
 #define BENCH_WORKLOADS_TLS_SERVER_H
 
@@ -27,7 +27,7 @@ struct TlsServerKind {
   bool is_bulk;
 };
 
-// For --kind bulk: how many answers are due, of what has arrived on one connection.
+// For --kind bulk: counts the replies that are due for one connection's input.
 class Asked {
  public:
   std::size_t take(std::size_t arrived) {

@@ -21,7 +21,7 @@ class Server {
   static void version() { bench_version(std::to_string(ASIO_VERSION).c_str(), nullptr); }
 
  private:
-  // The first packet comes through the loop, those behind it are fetched at once.
+  // The first packet comes through the loop; those after it are read at once.
   void receive() {
     socket_.async_receive_from(
         asio::buffer(room_), peer_, [this](std::error_code error, std::size_t size) {

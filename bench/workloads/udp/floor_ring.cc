@@ -2,8 +2,8 @@
 // arrive in a pool of buffers that the kernel chooses from, and are sent from where they arrived;
 // the sends go to the kernel with the call that waits.
 //
-// Policies to be compared: --buffers (the pool), --direct 1 (what has arrived is sent by sendmmsg
-// at once; with --batch 0 by sendto), --drain 1 (all that is ready is fetched with one call).
+// Policies to be compared: --buffers (the pool), --direct 1 (sendmmsg sends each arrival at once;
+// with --batch 0 sendto does), --drain 1 (one call fetches all completions).
 #include "harness/ring.h"
 
 namespace {
@@ -43,7 +43,7 @@ class Server {
 
  private:
   static constexpr std::uint64_t kReceive = UINT64_MAX;
-  // What comes before the bytes of a packet: the kernel's note, and where it is from.
+  // The kernel's header and the source address precede the payload of a packet.
   static constexpr std::size_t kHead = sizeof(io_uring_recvmsg_out) + sizeof(sockaddr_in);
   static constexpr unsigned kRoom = kHead + kPacket;
 

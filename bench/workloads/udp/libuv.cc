@@ -1,5 +1,5 @@
 // Receives with UV_UDP_RECVMMSG (with --batch 0 without) and sends with uv_udp_try_send: libuv
-// sends in batches only what it has queued, which costs an allocation and a copy a packet.
+// sends only queued packets in batches, and queueing costs an allocation and a copy a packet.
 #include <uv.h>
 
 #include "harness/server.h"

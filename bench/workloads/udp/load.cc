@@ -1,10 +1,10 @@
-// The client of udp: --window packets on the way, to a server that sends each one back; for every
-// answer another packet goes out. It sends and receives many in one call (sendmmsg, recvmmsg) and,
-// but for --verify 1, has the kernel copy only the number that each begins with, so that it is not
-// what is measured.
+// The client of udp: --window packets in flight, to a server that sends each one back; for every
+// returned packet another is sent. It sends and receives many packets in one call (sendmmsg,
+// recvmmsg). Except with --verify 1 the kernel copies only the number at the start of each, so that
+// the client costs little.
 //
-// Runs for --milliseconds, or for --packets. A packet that does not come back is a failure: all of
-// the window fits into the sockets' buffers.
+// Runs for --milliseconds, or for --packets. A lost packet is a failure: the whole window fits into
+// the sockets' buffers.
 #include <algorithm>
 
 #include "harness/load.h"
@@ -57,7 +57,7 @@ class Flood {
     }
   }
 
-  // They come back in the order in which they went.
+  // They return in the order in which they were sent.
   void check(std::size_t i) {
     std::uint64_t number = 0;
     memcpy(&number, in_[i].data(), sizeof number);
@@ -90,7 +90,9 @@ int main(int argc, char** argv) {
   Flood flood(server.address(0), std::size_t(size), std::size_t(window),
               bench_number(argc, argv, "verify", 0) != 0);
   const std::uint64_t begin = bench_now_ns(), begin_processor = server.processor_ns();
-  while (packets > 0 ? flood.sent() < packets : bench_now_ns() - begin < length) flood.turn(true);
+  do {
+    flood.turn(true);
+  } while (packets > 0 ? flood.sent() < packets : bench_now_ns() - begin < length);
   const double seconds = double(bench_now_ns() - begin) * 1e-9;
   const double processor_ns = double(server.processor_ns() - begin_processor);
   const auto received = double(flood.received());

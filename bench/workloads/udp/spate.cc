@@ -1,4 +1,4 @@
-// What a batch brings goes back as a batch; with --batch 0, one send a packet.
+// The packets of one receive batch are sent back as a batch; with --batch 0, one send a packet.
 #include <spate/net/datagram.h>
 
 #include "harness/server.h"

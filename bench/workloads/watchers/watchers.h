@@ -14,7 +14,7 @@ static long watchers_count, watchers_left;
 static uint64_t watchers_calls;
 static int watchers_sockets[2]; /* [0] is watched */
 
-/* What a contestant defines. */
+/* A contestant defines these functions. */
 static void watchers_open(void);          /* make the loop */
 static size_t watchers_object_bytes(void); /* sizeof of one watcher of the kind */
 static void watchers_create(void);        /* allocate, initialise and start all */
@@ -38,7 +38,7 @@ int main(int argc, char **argv) {
   bench_socketpair(watchers_sockets);
   watchers_open();
   watchers_version();
-  watchers_pass(); /* what a loop allocates at its first turn is not a watcher's */
+  watchers_pass(); /* allocations of a loop's first turn do not count */
 
   const long resident = bench_resident_bytes();
   const uint64_t begin = bench_now_ns();

@@ -55,7 +55,7 @@ class Session : public std::enable_shared_from_this<Session> {
       if (!error) self->told_ == nullptr ? self->echo() : self->tell();
     });
   }
-  // The next message comes when all have had this one.
+  // The next message arrives when all have received this one.
   void tell() {
     std::swap(last_, buffer_);
     buffer_.consume(buffer_.size());

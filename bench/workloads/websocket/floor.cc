@@ -1,6 +1,6 @@
-// Hand-written epoll, and no more of WebSocket than this client asks for: one answer to all
-// handshakes, and binary messages that are unmasked and sent back, or to all. The bound, and no
-// server for the world.
+// Hand-written epoll, with only the WebSocket features that this client needs: one response to all
+// handshakes, and binary messages that are unmasked and sent back, or to all. It is the bound, not
+// a general server.
 #include <utility>
 #include <vector>
 
@@ -14,7 +14,7 @@ struct Session {
   int fd;
   bool is_open = false;
   bool tells = false;
-  std::string rest;     // Of a message that is not yet whole.
+  std::string rest;     // An incomplete message.
   std::string waiting;  // To be sent.
   bool waiting_for_room = false;
 };

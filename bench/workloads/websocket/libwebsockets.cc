@@ -1,6 +1,6 @@
-// libwebsockets on its own loop: a message is gathered, and sent back when it says that one may
-// write; what is for all lies there once, as in its examples. Its buffers are as large as the
-// largest message, and compression is off.
+// libwebsockets on its own loop: a message is gathered, and sent back in the callback for
+// writability. A message for all connections is stored once, as in its examples. Its buffers are as
+// large as the largest message, and compression is off.
 #include <libwebsockets.h>
 
 #include <cstring>
@@ -18,8 +18,8 @@ constexpr std::size_t kLargest = 64 * 1024;
 // LWS_PRE bytes in front of the message are the library's.
 struct Session {
   std::vector<unsigned char>* message;
-  bool tells;     // What it is sent goes to all.
-  bool has_told;  // And has gone to this one.
+  bool tells;     // Its messages go to all connections.
+  bool has_told;  // The current message was sent to this one.
 };
 
 std::vector<unsigned char> told;

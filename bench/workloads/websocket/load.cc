@@ -1,12 +1,12 @@
 // The client of websocket: each connection sends a binary message of --size bytes, waits for all of
 // its echo, and sends the next, as uWebSockets' load_test does.
 //
-// The head of an echo is as short as may be, so its length is known, and only bytes are counted.
-// With --verify 1 each is compared. With --kind idle each connection has one message echoed, and
-// then says nothing: what does the server keep? With --kind tell the server sends what it is sent
-// to all: when every connection has it, the first sends the next.
+// The header of an echo has the shortest form, so its length is known, and only bytes are counted.
+// With --verify 1 each is compared. With --kind idle each connection has one message echoed, then
+// silence: measures the server's memory. With --kind tell one message goes to all connections; the
+// first sends the next when all have received it.
 //
-// Runs for --milliseconds, or until each connection has had --messages echoes.
+// Runs for --milliseconds, or until each connection has received --messages echoes.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -37,6 +37,7 @@ class Load {
       : connections_(std::size_t(bench_number(argc, argv, "connections", 1))),
         milliseconds_(bench_number(argc, argv, "milliseconds", 300)),
         limit_(std::uint64_t(bench_number(argc, argv, "messages", 0))),
+        until_rest_ms_(bench_number(argc, argv, "rest_ms", kUntilRestMs)),
         verify_(bench_number(argc, argv, "verify", 0) != 0),
         kind_(bench_text(argc, argv, "kind", "echo")),
         server_(argc, argv, Placement::apart),
@@ -158,13 +159,13 @@ class Load {
   }
 
   void idle() {
-    const int first = open();  // What a server keeps for all of them it has then.
+    const int first = open();  // Allocates what the server needs once.
     bench_sleep_ms(100);
     MemoryGrowth growth(server_);
     open_all();
     ask_all();
     run_.until_done();
-    bench_sleep_ms(kUntilRestMs);
+    bench_sleep_ms(until_rest_ms_);
     growth.report(connections_);
     bench_reset(first);
   }
@@ -188,6 +189,7 @@ class Load {
   const std::size_t connections_;
   const long milliseconds_;
   const std::uint64_t limit_;
+  const long until_rest_ms_;
   const bool verify_;
   const std::string kind_;
   ServerProcess server_;

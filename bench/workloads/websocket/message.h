@@ -1,4 +1,4 @@
-// What goes over the wire of the WebSocket servers: the handshake of a client, and frames.
+// The bytes on the wire of the WebSocket servers: a client's handshake, and frames.
 #ifndef BENCH_WORKLOADS_WEBSOCKET_MESSAGE_H
 #define BENCH_WORKLOADS_WEBSOCKET_MESSAGE_H
 
@@ -31,8 +31,8 @@ struct Arrived {
   std::string_view message{};
 };
 
-// What a server by hand looks at: a length, and a mask that is taken away on the way to `room`,
-// which may be where the frame begins.
+// The frame parser of hand-written servers: reads the length, and unmasks the payload into `room`,
+// which may be the start of the frame itself.
 inline Arrived unmask(std::string_view bytes, char* room) {
   const auto byte = [bytes](std::size_t i) { return std::uint64_t(std::uint8_t(bytes[i])); };
   if (bytes.size() < 6) return {};

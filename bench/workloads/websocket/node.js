@@ -2,11 +2,10 @@
 // `ws` on Node, without compression: each message is sent back as it was received, or to all.
 'use strict';
 const fs = require('node:fs');
-module.paths.push('/usr/share/nodejs');  // Debian's, which other builds of Node do not look at.
+module.paths.push('/usr/share/nodejs');  // Debian's modules, which other builds of Node do not find.
 const {WebSocketServer} = require('ws');
 
-// As bench/harness/README.md has them. What V8 has given out is for the most part garbage, and is
-// not told.
+// Signals as in bench/harness/README.md. The heap is not reported, since V8's is mostly garbage.
 const tally = 'tally 0 0 0 0 0 0\n';
 process.on('SIGUSR1', () => fs.writeSync(1, tally));
 process.on('SIGTERM', () => {

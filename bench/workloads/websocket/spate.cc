@@ -11,7 +11,7 @@
 namespace {
 
 struct Echo : spate::http::WebSocketSession {
-  void on_message(spate::Bytes bytes, spate::http::MessageKind kind) override {
+  void on_message(spate::http::MessageKind kind, spate::Bytes bytes) override {
     socket().send(kind, bytes);
   }
 };
@@ -19,7 +19,7 @@ struct Echo : spate::http::WebSocketSession {
 struct Teller : spate::http::WebSocketSession {
   explicit Teller(spate::http::Topic& all) : all_(all) {}
   void on_open() override { all_.subscribe(socket()); }
-  void on_message(spate::Bytes bytes, spate::http::MessageKind kind) override {
+  void on_message(spate::http::MessageKind kind, spate::Bytes bytes) override {
     all_.publish(kind, bytes);
   }
 

@@ -1,5 +1,5 @@
-// What spate's WebSockets cost beyond its Streams: the floor's reading of frames, on Streams that
-// http::Server has upgraded. What is for all lies in one Buffer, of which each Stream is given a
+// Shows the cost of spate's WebSockets beyond its Streams: the floor's frame parser, on Streams
+// that http::Server upgraded. A message for all connections lies in one Buffer, which the Streams
 // share.
 #include <spate/http/exchange.h>
 #include <spate/http/fields.h>

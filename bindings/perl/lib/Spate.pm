@@ -6,7 +6,7 @@ use warnings;
 our $VERSION;
 BEGIN { $VERSION = '0.1.0' }
 
-# AnyEvent looks here for a loop that is loaded, before its own list.
+# AnyEvent searches this list for a loaded loop before its own list.
 BEGIN { push @AnyEvent::REGISTRY, ['Spate' => 'AnyEvent::Impl::Spate'] }
 
 require XSLoader;
@@ -26,7 +26,7 @@ sub periodic_ns($$$$) {
     return $watcher;
 }
 
-# In place of the callback of a watcher that has such a function, when its time has come.
+# Called instead of the callback when a watcher with a reschedule function is due.
 sub _call_rescheduled {
     $_[0]->set($_[0]->_next->($_[0], now()));
     $_[0]->start;
@@ -43,7 +43,7 @@ sub once($$$$) {
     my ($fh, $events, $timeout, $cb) = @_;
     my ($io, $timer);
     my $done = sub {
-        undef $_ for $io, $timer, $_[0];    # The argument holds it, and the callback may run the loop.
+        undef $_ for $io, $timer, $_[0];    # $_[0] refers to it too, and the callback may run the loop.
         $cb->($_[1]);
     };
     $io = io($fh, $events, $done) if defined $fh;
@@ -61,7 +61,7 @@ sub sleep($) {
 
 package Spate::Watcher;
 
-# In another thread it is a reference to nothing.
+# In another thread a watcher is a reference to undef.
 sub CLONE_SKIP { 1 }
 
 sub invoke {
@@ -85,7 +85,7 @@ Spate - a fast event loop
 
     use Spate;
 
-    # A descriptor is ready: every second here, as something is written.
+    # A readable descriptor.
     pipe my $reader, my $writer or die;
     my $io = Spate::io $reader, Spate::READ, sub {
         my ($watcher, $events) = @_;
@@ -110,128 +110,135 @@ Spate - a fast event loop
 
     Spate::once undef, 0, 0.2, sub { Spate::break };
 
-    Spate::run;   # until Spate::break, or nothing is left to wait for
+    Spate::run;   # until Spate::break, or until there is nothing left to wait for
 
 =head1 DESCRIPTION
 
-Spate is the event loop of the library spate, for Linux. Its interface is that of L<EV> where that makes sense: a
-program that uses the default loop of EV mostly needs no more than another name. With it, L<AnyEvent> and whatever is
-built on that (see L<AnyEvent::Impl::Spate>), L<Mojolicious> (L<Mojo::Reactor::Spate>), L<IO::Async>
-(L<IO::Async::Loop::Spate>) and L<POE> (L<POE::Loop::Spate>) run on spate.
+Spate is the event loop of the library spate, for Linux. Its interface follows L<EV> where that makes sense: most
+programs that use EV's default loop only need the other name. It also is a loop for L<AnyEvent> and everything built on
+that (see L<AnyEvent::Impl::Spate>), for L<Mojolicious> (L<Mojo::Reactor::Spate>), L<IO::Async>
+(L<IO::Async::Loop::Spate>) and L<POE> (L<POE::Loop::Spate>).
 
-A watcher is an object that is active as long as somebody holds it: forget it, and it is stopped. It may be
-forgotten anywhere, in its own callback too, and is not called after that, though its event has come already.
+A watcher is an object that is stopped when the last reference to it is gone. The reference may be dropped anywhere,
+also in the watcher's callback. After that it is not called any more, even if its event is already pending.
 
-Callbacks are called as C<< $cb->($watcher, $events) >>. Times are seconds, and may have fractions.
+Callbacks are called as C<< $cb->($watcher, $events) >>. Times are in seconds, and may have fractions.
 
-Errors of the system and of the arguments die, with a message that begins with C<Spate:>.
+System errors and invalid arguments die with a message that begins with C<Spate:>.
 
 =head1 THE LOOP
 
-There is one loop for the process.
+A process has one loop.
 
 =over
 
 =item Spate::run [$flags]
 
-Runs the loop: without flags until C<break>, or until no active watcher keeps it alive. C<Spate::RUN_ONCE>: one
-turn, which waits for an event; C<Spate::RUN_NOWAIT>: one turn, which does not. May be called in callbacks. Returns
-whether something is left to wait for.
+Runs the loop: without flags until C<break>, or until no active watcher keeps it alive. C<Spate::RUN_ONCE> runs one
+turn, which waits for an event; C<Spate::RUN_NOWAIT> runs one turn without waiting. May be called in callbacks. Returns
+whether anything is left to wait for.
 
 =item Spate::break [$how]
 
-The innermost C<run> returns after this turn; with C<Spate::BREAK_ALL> all of them do. C<Spate::BREAK_CANCEL> takes it
-back. Outside of C<run> it does nothing.
+Makes the innermost C<run> return after this turn, or with C<Spate::BREAK_ALL> all of them. C<Spate::BREAK_CANCEL>
+cancels it. Outside of C<run> it does nothing.
 
 =item Spate::depth, Spate::iteration, Spate::pending_count, Spate::active_count, Spate::backend
 
-How many C<run>s are in progress; how often the loop has looked for events; how many events are queued; how
-many watchers keep the loop alive; what it waits with.
+Return the number of nested C<run>s; the number of times that the loop has polled; the number of pending events; the
+number of watchers that keep the loop alive; the backend.
+
+=item Spate::active
+
+Returns a reference to an array of everything that keeps the loop alive. Each is a hash with C<kind> ("io", "timer", ...),
+C<label> (a path, a process or signal number), C<count>, and C<fd> if it has a descriptor. It answers why C<run> does not
+return.
 
 =item Spate::now, Spate::time, Spate::now_update
 
-The time since 1970 as of the last wait, which timers count from; the time just now; and reads the clock anew, for timers
-that are started after a long computation.
+C<now> returns the time since 1970 at the end of the last wait, from which timers count; C<time> returns the present
+time. C<now_update> updates C<now>, for timers that are started after a long computation.
 
 =item Spate::suspend, Spate::resume
 
-Between the two the time of timers stands still.
+Between the two calls, time does not pass for timers.
 
 =item Spate::sleep $seconds
 
-Does nothing, for so long.
+Sleeps.
 
 =item Spate::once $fh, $events, $timeout, $cb->($events)
 
-Calls C<$cb> once, with what has happened: C<$fh> is ready (C<undef>: none), or the time is over (C<undef> or
-negative: never). Nothing has to be held.
+Calls C<$cb> once, when C<$fh> is ready (C<undef>: none) or the timeout has passed (C<undef> or negative: never), with
+the event. There is no object to keep.
 
 =item Spate::feed_event $watcher [, $events]
 
-As the method.
+Calls the method.
 
 =back
 
 =head1 WATCHERS
 
-Each function returns a new watcher, which is active; with C<_ns> after its name it is not, and
-waits for C<start>.
+Each function returns a new watcher, which is active. The variants with C<_ns> after the name return one that is not
+started.
 
 =over
 
 =item Spate::io $fh, $events, $cb
 
-C<$fh>, a file handle or the number of a descriptor, is ready for C<Spate::READ> or C<Spate::WRITE>, or
-both. Level-triggered. Any number of watchers may share a descriptor. A descriptor that cannot be watched is reported
-with C<Spate::ERROR>, and the watcher is stopped. Methods: C<set($fh, $events)>, C<fh([$new])>, C<events([$new])>, where 0
-is a pause.
+Called when C<$fh>, a file handle or the number of a descriptor, is ready for C<Spate::READ> or C<Spate::WRITE>, or
+both. Level-triggered. Any number of watchers may share a descriptor. If a descriptor cannot be watched, the watcher is
+stopped and called with C<Spate::ERROR>. Methods: C<set($fh, $events)>, C<fh([$new])>, C<events([$new])>; with 0 events
+the watcher pauses.
 
 =item Spate::timer $after, $repeat, $cb
 
-After a time, and with C<$repeat> above 0 so often. Methods: C<set($after [, $repeat])>, C<again([$repeat])>, which
-starts it to expire after C<$repeat> (and stops one that does not repeat), C<remaining>, C<repeat>.
+Called after C<$after> seconds, and if C<$repeat> is above 0, then every C<$repeat> seconds. Methods: C<set($after [,
+$repeat])>; C<again([$repeat])>, which restarts the timer with C<$repeat> seconds (and stops one that does not repeat);
+C<remaining>, C<repeat>.
 
 =item Spate::periodic $at, $interval, $reschedule, $cb
 
-The wall clock shows a time: C<$at> once, or with an interval whenever the time less C<$at> is a
-multiple of it, or when C<< $reschedule->($watcher, $now) >> says, if that is not 0; it is asked before each call of
-C<$cb>, and leaves the watcher itself alone. Methods: C<set($at [, $interval])>,
+Called at a time of the wall clock. Without an interval this is C<$at>, once. With one it is each time at which the time
+minus C<$at> is a multiple of C<$interval>. If C<$reschedule> is not 0, C<< $reschedule->($watcher, $now) >> returns
+the time; it is called before each call of C<$cb>, and must not change the watcher. Methods: C<set($at [, $interval])>,
 C<at>.
 
 =item Spate::signal $signal, $cb
 
-The process has received a signal, given by name or number. Methods: C<set($signal)>, C<signal>. Handlers in C<%SIG>
-work besides, for other signals, and are called promptly also while the loop waits: C<local $SIG{ALRM} = sub { die
+Called when the process has received a signal, given by name or number. Methods: C<set($signal)>, C<signal>. For other
+signals, handlers in C<%SIG> work too, and are called at once even while the loop waits: C<local $SIG{ALRM} = sub { die
 ... }> ends a C<run>.
 
 =item Spate::child $pid, $trace, $cb
 
-A child process, which no other code waits for, has ended (or, with C<$trace>, was stopped or continued). Methods:
-C<set($pid, $trace)>, C<pid>, C<rpid>, C<rstatus>, as in C<$?>.
+Called when a child process has ended (or, with C<$trace>, was stopped or continued). No other code may wait for it.
+Methods: C<set($pid, $trace)>, C<pid>, C<rpid>, C<rstatus>, as in C<$?>.
 
 =item Spate::stat $path, $interval, $cb
 
-The path, or the file that it names, has changed. C<$interval>: how often to look where the kernel does not tell; 0
-is a good choice. Methods: C<set($path, $interval)>, C<path>, C<interval>; C<attr>, C<prev> and C<stat>, which
-return what C<stat> returns (without the blocks), now, before, and after another look; in scalar context whether
-the path exists.
+Called when the path, or the file that it names, has changed. C<$interval> is the polling interval where the kernel
+does not report changes; 0 chooses one. Methods: C<set($path, $interval)>, C<path>, C<interval>. C<attr>, C<prev> and
+C<stat> return the attributes as Perl's C<stat> does (without the blocks): the present ones, the previous ones, and the
+present ones after another C<stat>. In scalar context they return whether the path exists.
 
 =item Spate::idle $cb, Spate::prepare $cb, Spate::check $cb
 
-Nothing else is pending; before each wait; after each wait.
+Called when no other event is pending; before each wait; after each wait.
 
 =item Spate::fork $cb
 
-In a child of a fork, before its first turn.
+Called in the child of a fork, before the first turn there.
 
 =item Spate::async $cb
 
-Somebody has called its method C<send>. C<is_sent> says so until the loop has noticed; then
-C<is_pending> does.
+Called after its method C<send> was called. C<is_sent> returns true until the loop has noticed the call; after that,
+C<is_pending> does until the callback.
 
 =back
 
-All of them have:
+All watchers have these methods:
 
 =over
 
@@ -239,36 +246,35 @@ All of them have:
 
 =item invoke([$events]), feed_event([$events])
 
-Calls the callback now; queues an event as if it had happened.
+C<invoke> calls the callback now; C<feed_event> queues an event as if it had happened.
 
 =item cb([$new]), data([$new])
 
-What is called; anything that you want to find there. Return what was there before.
+The callback, and any value for the program's use. Return the previous value.
 
 =item priority([$new])
 
--2 ... 2, initially 0. Those that are due together are called highest first.
+From -2 to 2, initially 0. Pending watchers with higher priority are called first.
 
 =item keepalive([$new])
 
-Whether C<run> goes on while it is active: initially 1. Those of forks never keep it going.
+Whether the watcher keeps C<run> from returning while it is active; initially 1. Fork watchers never do.
 
 =back
 
 =head1 CALLBACKS THAT DIE
 
-C<$Spate::DIED> is called, with the error in C<$@>, and the loop goes on. Initially it warns. To leave C<run> by dying, call
-C<Spate::break> and die behind it.
+C<$Spate::DIED> is called with the error in C<$@>, and the loop continues. Its default is to warn. To leave C<run> with
+an exception, call C<Spate::break>, and die after C<run>.
 
 =head1 FORK
 
-The child of a fork may use the loop and all watchers, but those of children, which are stopped there. Nothing has to
+The child of a fork may use the loop and all watchers except child watchers, which are stopped there. No function has to
 be called.
 
 =head1 THREADS
 
-Only the thread that has loaded Spate may use it; in others every function dies, and the watchers are
-references to C<undef>.
+Only the thread that loaded Spate may use it. In others every function dies, and watchers are references to C<undef>.
 
 =head1 SEE ALSO
 

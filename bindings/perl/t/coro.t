@@ -1,4 +1,4 @@
-# Coro's threads beside the loop.
+# Coro's threads with the loop.
 use strict;
 use warnings;
 use Test::More;

@@ -1,4 +1,4 @@
-# Callbacks that die, that forget their watchers, that run the loop.
+# Callbacks that die, that drop their watchers, and that run the loop.
 use strict;
 use warnings;
 use Test::More;
@@ -8,7 +8,7 @@ use Spate;
 my @died;
 $Spate::DIED = sub { push @died, $@ };
 
-# One of each kind, whose event has come.
+# A watcher of each kind, with its event pending.
 pipe my $reader, my $writer;
 my %make = (
     io => sub { Spate::io $writer, Spate::WRITE, $_[0] },
@@ -29,7 +29,7 @@ my %make = (
     async => sub { my $w = Spate::async $_[0]; $w->send; $w },
 );
 
-my $tick = Spate::timer 0.001, 0.001, sub { };    # Ends the waits before what comes after one.
+my $tick = Spate::timer 0.001, 0.001, sub { };    # A watchdog: ends the waits.
 for my $kind (sort keys %make) {
     subtest "$kind: its callback dies" => sub {
         @died = ();
@@ -57,7 +57,7 @@ for my $kind (sort keys %make) {
         my ($inner, $depth) = (0, 0);
         my ($watcher, $timer);
         $watcher = $make{$kind}->(sub {
-            $watcher->stop;    # It is an argument, and so not forgotten.
+            $watcher->stop;    # The argument still refers to it.
             undef $watcher;
             $timer = Spate::timer 0, 0, sub { ++$inner; $depth = Spate::depth; Spate::break };
             Spate::run;

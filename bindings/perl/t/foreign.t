@@ -1,4 +1,4 @@
-# Suites of others, from where a user has them: SPATE_ANYEVENT_T, the directory t of AnyEvent.
+# Test suites of other modules, where the user has them: SPATE_ANYEVENT_T, the directory t of AnyEvent.
 use strict;
 use warnings;
 use Test::More;

@@ -5,7 +5,7 @@ use Test::More;
 use POSIX ();
 use Spate;
 
-# Returns what the code returns in a child.
+# Runs the code in a child. Returns its result.
 sub in_child(&) {
     my ($code) = @_;
     pipe my $reader, my $writer;

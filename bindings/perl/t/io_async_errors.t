@@ -1,4 +1,4 @@
-# What IO::Async's own tests leave out.
+# Cases that IO::Async's own tests leave out.
 use strict;
 use warnings;
 use Test::More;

@@ -1,4 +1,5 @@
-# Random programs do what the manual allows, in any callback, and a model says who may be called.
+# Random programs do everything that the manual allows, in any callback, and a model predicts the
+# calls.
 #
 # For 2 seconds, or for SPATE_RANDOM_SECONDS; SPATE_RANDOM_SEED runs one program again.
 use strict;
@@ -11,8 +12,8 @@ use Spate;
 
 my ($seed, @trouble);
 
-# What is known of one watcher: the watcher itself; whether it was started, and not stopped, nor has
-# it ended by itself; whether it was fed; how many of its callbacks are in progress.
+# The state of one watcher: the watcher itself; whether it was started, and neither was stopped nor
+# expired; whether an event was fed; how many of its callbacks are in progress.
 my (@known, @sockets, @kept, %once);
 our $depth;
 my ($budget, $died, $thrown, $calm, $last_id);
@@ -49,7 +50,7 @@ my %make = (
     fork => \&Spate::fork_ns, async => \&Spate::async_ns,
 );
 
-# Callbacks hold one, so that forgetting a callback calls back, too.
+# Callbacks refer to one, so that dropping a callback calls back too.
 package Tripwire {
     sub DESTROY { local $@; main::some_operations(1) if main::chance(0.3) }
 }
@@ -81,7 +82,7 @@ sub check_call {
     follow($known);
 }
 
-# Watchers that end by themselves are asked; for others the model knows.
+# Watchers that expire report their own state; for others the model has it.
 sub follow {
     my ($known) = @_;
     my $w = $known->{w} or return;
@@ -92,7 +93,7 @@ sub follow {
     }
 }
 
-# A watcher is not forgotten as long as somebody has the arguments.
+# A watcher lives as long as a reference to the arguments of its callback.
 sub keep_arguments {
     my ($known, $arguments) = @_;
     ++$known->{kept};
@@ -251,7 +252,7 @@ sub send_signal {
     kill $signal, $$ if grep { $_->{kind} eq 'signal' && $_->{started} && $_->{w} && $_->{w}->signal == $signal } @known;
 }
 
-# The child goes on for a while, and tells what was wrong.
+# The child runs for a while, and reports its errors.
 sub fork_here {
     return if $$ != $main::pid || chance(0.6);
     my $pid = fork // die;
@@ -301,7 +302,7 @@ sub some_operations {
     return;
 }
 
-# Nothing more is done: what was started or fed comes.
+# Stops acting, and checks that pending events are delivered.
 sub finish {
     $calm = 1;
     $budget = 0;
@@ -333,7 +334,7 @@ sub run_program {
     wrong "$thrown were thrown, $died reported" if $thrown != $died;
     wrong 'left are ', Spate::active_count if Spate::active_count;
     wrong 'pending are ', Spate::pending_count if Spate::pending_count;
-    1 while waitpid(-1, POSIX::WNOHANG()) > 0;    # Of child watchers that were stopped.
+    1 while waitpid(-1, POSIX::WNOHANG()) > 0;    # The children of stopped child watchers.
 }
 
 $main::pid = $$;

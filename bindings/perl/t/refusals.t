@@ -1,8 +1,9 @@
-# What is refused: bad arguments, other threads.
+# Rejected calls: bad arguments, other threads.
 use strict;
 use warnings;
 use Test::More;
 use Config;
+use POSIX ();
 use Spate;
 
 sub refuses(&$$) {
@@ -29,6 +30,18 @@ refuses { Spate::signal 1000, $cb } qr/^Spate: Invalid/, 'a number too high';
 refuses { Spate::child 0, 0, $cb } qr/^Spate: Invalid/, 'any child';
 refuses { Spate::child $$, 0, $cb } qr/^Spate: No child/, 'no child';
 refuses { Spate::stat 'x' x 5000, 0, $cb } qr/^Spate: File name too long/, 'a path too long';
+{
+    my $stat = Spate::stat '/', 0, $cb;
+    my $long = '/x' x 2500;
+    refuses { my $copy = $long; $stat->set($copy, 0) } qr/^Spate: File name too long/, 'a path too long, later';
+    my @others = map { '/y' x 2500 } 1 .. 50;  # Reuse the freed memory.
+    ok $stat->is_active, 'the watcher stays active';
+    is $stat->path, '/', 'and keeps its path';
+    my $io = Spate::io \*STDIN, 0, $cb;
+    my $before = $io->fh;
+    refuses { $io->set(\*STDERR, 0x100000) } qr/^Spate: /, 'unknown events, later';
+    is $io->fh, $before, 'the watcher keeps its handle';
+}
 refuses { Spate::periodic 0, -1, 0, $cb } qr/^Spate: Invalid/, 'a negative interval';
 refuses { Spate::IO::fh($timer) } qr/^Spate: this is no Spate::IO/, 'a method of another kind';
 refuses { Spate::Watcher::start('x') } qr/^Spate: this is no watcher/, 'a method of no watcher';
@@ -44,6 +57,74 @@ refuses { $gone->start } qr/^Spate: this watcher was destroyed/, 'one that was d
 undef $gone;
 
 is Spate::active_count, 0, 'nothing was started';
+
+# A setter that refuses a value: the watcher is as before, and so is its next event. For each kind:
+# how to make one, to cause an event and to read the values; then the errors and the calls.
+my $file = "refusals.$$";
+my $append = sub { open my $f, '>>', $file or die $!; print $f 'x'; close $f };
+pipe my $reader, my $writer or die $!;
+pipe my $wait, my $release or die $!;
+my $pid = fork // die $!;
+if ($pid == 0) {
+    close $release;
+    sysread $wait, my $byte, 1;
+    POSIX::_exit(7);
+}
+close $wait;
+my $calls;
+my $count = sub { ++$calls };
+my @setters = (
+    [io => sub { Spate::io $reader, Spate::READ, $count }, sub { syswrite $writer, 'x' },
+        sub { join ' ', fileno $_[0]->fh, $_[0]->events },
+        [qr/^Spate: this file/, sub { $_[0]->set(undef, Spate::READ) }],
+        [qr/^Spate: this file/, sub { $_[0]->set(-1, Spate::READ) }],
+        [qr/^Spate: neither/, sub { $_[0]->set([], Spate::READ) }],
+        [qr/^Spate: Invalid/, sub { $_[0]->set($writer, 0x100000) }],
+        [qr/^Spate: Invalid/, sub { $_[0]->events(0x100000) }],
+        [qr/^Spate: this file/, sub { $_[0]->fh(undef) }],
+        [qr/^Spate: neither/, sub { $_[0]->fh([]) }]],
+    [timer => sub { Spate::timer 0.001, 0, $count }, sub { }, sub { $_[0]->repeat },
+        [qr/^Spate: a time/, sub { $_[0]->set('nan') }],
+        [qr/^Spate: a time/, sub { $_[0]->set(1000, 'nan') }],
+        [qr/^Spate: a time/, sub { $_[0]->again('nan') }]],
+    [periodic => sub { Spate::periodic Spate::time() + 0.01, 0, 0, $count }, sub { }, sub { $_[0]->at },
+        [qr/^Spate: a time/, sub { $_[0]->set('nan') }],
+        [qr/^Spate: a time/, sub { $_[0]->set(0, 'nan') }],
+        [qr/^Spate: Invalid/, sub { $_[0]->set(0, -1) }]],
+    [signal => sub { Spate::signal 'USR2', $count }, sub { kill USR2 => $$ }, sub { $_[0]->signal },
+        [qr/^Spate: there is no signal/, sub { $_[0]->set('NONE') }],
+        map { my $bad = $_; [qr/^Spate: Invalid/, sub { $_[0]->set($bad) }] } qw(KILL STOP 0 -1 65 1000)],
+    [child => sub { Spate::child $pid, 0, $count }, sub { syswrite $release, 'x' }, sub { $_[0]->pid },
+        map { my $bad = $_; [qr/^Spate: Invalid/, sub { $_[0]->set($bad) }] } 0, -1, -$pid],
+    [stat => sub { $append->(); Spate::stat $file, 0, $count }, $append, sub { join ' ', $_[0]->path, $_[0]->interval },
+        [qr/^Spate: Invalid/, sub { $_[0]->set('', 1) }],
+        [qr/^Spate: File name too long/, sub { $_[0]->set('x' x 5000, 1) }],
+        [qr/^Wide character/, sub { $_[0]->set("\x{263a}", 1) }],
+        [qr/^Spate: a time/, sub { $_[0]->set('/', 'nan') }]],
+);
+my @of_all = (
+    [qr/^Spate: a callback/, sub { $_[0]->cb(undef) }],
+    [qr/./, sub { $_[0]->cb([]) }],
+);
+alarm 60;
+for (@setters) {
+    my ($kind, $make, $cause, $values, @bad) = @$_;
+    my $w = $make->();
+    my $before = $values->($w);
+    my $number = 0;
+    for my $bad (@bad, @of_all) {
+        refuses { $bad->[1]->($w) } $bad->[0], "$kind: bad value " . ++$number;
+    }
+    is $values->($w), $before, "$kind: the values are as before";
+    ok $w->is_active, "$kind: it is active";
+    $calls = 0;
+    $cause->();
+    Spate::run Spate::RUN_ONCE until $calls;
+    is $calls, 1, "$kind: its event is reported";
+}
+alarm 0;
+unlink $file;
+is Spate::active_count, 0, 'nothing is left';
 
 {
     package Callable;

@@ -1,4 +1,4 @@
-# The synopsis runs as it stands.
+# Runs the synopsis.
 use strict;
 use warnings;
 use Test::More;

@@ -1,4 +1,4 @@
-# What each watcher does.
+# The behaviour of each watcher.
 use strict;
 use warnings;
 use Test::More;
@@ -306,6 +306,19 @@ subtest 'time stands still while it is suspended' => sub {
     is Spate::now, $now, 'as it does within a turn';
     Spate::now_update;
     cmp_ok Spate::now, '>', $now;
+};
+
+subtest 'everything that keeps the loop alive is listed' => sub {
+    pipe my $reader, my $writer;
+    my $io = Spate::io $reader, Spate::READ, sub { };
+    my $timer = Spate::timer 100, 0, sub { };
+    is_deeply [map { $_->{kind} } @{Spate::active()}], ['io', 'timer'];
+    is Spate::active->[0]{fd}, fileno $reader;
+    is Spate::active->[1]{count}, 1;
+    undef $io;
+    is_deeply Spate::active, [{kind => 'timer', label => '', count => 1}];
+    undef $timer;
+    is_deeply Spate::active, [];
 };
 
 is Spate::depth, 0;

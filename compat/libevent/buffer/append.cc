@@ -1,7 +1,7 @@
-// What is put into a buffer, at either end.
+// Adding to a buffer, at either end.
 //
-// Semantics: event2/buffer.h; that a call which has nothing to do succeeds on a frozen buffer, and
-// which of two buffers is told first: probes.
+// Semantics: event2/buffer.h; probed: a call without effect succeeds on a frozen buffer; which of
+// two buffers calls back first.
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -14,9 +14,9 @@ using namespace spate::libevent;
 
 namespace {
 
-constexpr std::size_t kPieceMost = 4096;  // That a piece grows to when little is added at a time.
+constexpr std::size_t kPieceMost = 4096;  // The largest piece for small additions.
 
-// Of a buffer with many small additions, each piece is twice as large as the last.
+// In a buffer with many small additions, each piece is twice as large as the last.
 std::size_t piece_size(Piece* last, std::size_t needed) {
   std::size_t wanted = 0;
   if (last != nullptr && last->kind == PieceKind::own) {
@@ -117,7 +117,7 @@ void evbuffer::append_all(evbuffer& other) {
   take_all(other);
 }
 
-// Of what is linked here already.
+// Counts the pieces of `other` as this buffer's; they are linked here already.
 void evbuffer::take_all(evbuffer& other) {
   in_->size += other.in_->size;
   in_->added += other.in_->size;
@@ -128,8 +128,8 @@ void evbuffer::take_all(evbuffer& other) {
   other.in_->may_have_unmapped = false;
 }
 
-// Instead, what is in the other can become what is in this one, if that has nothing of its own and
-// nobody but the owner of the other is to be told.
+// Instead, the two may swap their contents, if this buffer has none, and the other has no callbacks
+// except its owner's.
 bool evbuffer::take_contents(evbuffer& other) {
   const Contents& theirs = *other.in_;
   if (in_ != nothing() || other.is_alone() || theirs.spare != nullptr || theirs.lock != nullptr ||
@@ -138,7 +138,7 @@ bool evbuffer::take_contents(evbuffer& other) {
   }
   std::swap(in_, other.in_);
   in_->added = in_->size;
-  if (other.has_owner_) tell_owner(*other.owner(), other, {in_->size, 0, in_->size});
+  if (other.has_owner_) notify_owner(*other.owner(), other, {in_->size, 0, in_->size});
   return true;
 }
 
@@ -159,7 +159,7 @@ void evbuffer::prepend_all(evbuffer& other) {
   take_all(other);
 }
 
-// A new piece is filled from its end, so that there is room for what may come before it.
+// A new piece is filled from its end, so that there is room for later prepends.
 bool evbuffer::prepend(const void* bytes, std::size_t count) {
   if (!can_grow_by(count)) return false;
   OwnPiece* front = writable(in_->first);
@@ -201,7 +201,7 @@ int evbuffer_prepend(evbuffer* buffer, const void* bytes, size_t count) {
   return 0;
 }
 
-// Each extent is a change of its own.
+// Each extent is a separate change.
 size_t evbuffer_add_iovec(evbuffer* buffer, evbuffer_iovec* extents, int count) {
   const Use use(buffer);
   std::size_t total = 0;
@@ -276,9 +276,9 @@ int evbuffer_add_file_segment(evbuffer* buffer, evbuffer_file_segment* segment, 
   return 0;
 }
 
-// A descriptor whose range cannot be had stays open, as in libevent.
+// If its range is not available, the descriptor stays open, as in libevent.
 int evbuffer_add_file(evbuffer* buffer, int fd, ev_off_t offset, ev_off_t length) {
-  if (buffer == nullptr) return -1;  // As libevent, if the range is none.
+  if (buffer == nullptr) return -1;  // As in libevent, if the range is invalid.
   unsigned flags = EVBUF_FS_CLOSE_ON_FREE;
   {
     const Use use(buffer);
@@ -321,7 +321,7 @@ int evbuffer_prepend_buffer(evbuffer* target, evbuffer* source) {
 
 namespace {
 
-// Views are not shown again, and files neither, as in libevent.
+// Views and files cannot be referenced again, as in libevent.
 bool can_be_shown(const evbuffer& buffer) {
   const Piece* piece = buffer.first();
   while (piece != nullptr &&
@@ -331,7 +331,7 @@ bool can_be_shown(const evbuffer& buffer) {
   return piece == nullptr;
 }
 
-// In the same order; null when memory runs out.
+// Clones pieces in order; returns null when memory runs out.
 Piece* make_views(Piece* first) {
   Piece* views = nullptr;
   Piece** end = &views;
@@ -384,7 +384,7 @@ int evbuffer_reserve_space(evbuffer* buffer, ev_ssize_t size, evbuffer_iovec* ex
   return extents[0].iov_base != nullptr ? 1 : -1;
 }
 
-// The extents are those of the last piece, of the spare one, or of both.
+// Fills the extents of the last piece, of the spare one, or of both.
 int evbuffer_commit_space(evbuffer* buffer, evbuffer_iovec* extents, int count) {
   const Use use(buffer);
   if (buffer->is_back_frozen()) return -1;

@@ -1,8 +1,8 @@
-// Who is told that a buffer has changed, and when.
+// The callbacks for changes of a buffer.
 //
 // Semantics: event2/buffer.h (evbuffer_add_cb, evbuffer_defer_callbacks), event2/buffer_compat.h
-// (evbuffer_setcb); the newest is called first, a change that nobody is there to hear of is
-// forgotten, and one that happens inside a callback is told at once: probes.
+// (evbuffer_setcb); probed: the newest is called first, a change without a callback is forgotten,
+// and a change inside a callback is reported at once.
 #include <utility>
 
 #include "compat/libevent/buffer/evbuffer.h"
@@ -39,9 +39,9 @@ void evbuffer::tell() {
   } else if (in_->callbacks != nullptr) {
     call_callbacks(change);
   } else if (in_->deferred != nullptr) {
-    in_->deferred->added = in_->deferred->deleted = 0;  // Nobody is left to hear of them either.
+    in_->deferred->added = in_->deferred->deleted = 0;  // No callback is left for them either.
   }
-  if (has_owner_) tell_owner(*owner(), *this, change);
+  if (has_owner_) notify_owner(*owner(), *this, change);
   release_if_idle();
 }
 

@@ -1,7 +1,7 @@
 // Making and freeing buffers, their locks and flags.
 //
-// Semantics: event2/buffer.h; that callbacks which are due from the loop are still called after the
-// program has freed the buffer: probes.
+// Semantics: event2/buffer.h; probed: callbacks that are due from the loop are still called after
+// the program has freed the buffer.
 #include "compat/libevent/buffer/evbuffer.h"
 
 #include <new>
@@ -47,7 +47,7 @@ bool evbuffer::set_lock(void* lock, bool is_own) {
 
 namespace {
 
-// What evbuffer_new() gives.
+// The memory of evbuffer_new().
 struct BufferAlone {
   evbuffer buffer{&contents};
   Contents contents;

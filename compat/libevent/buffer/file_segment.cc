@@ -16,7 +16,8 @@ using namespace spate::libevent;
 
 namespace {
 
-// Up to the end of the file; -1 if it has none, or the range begins beyond it.
+// Returns the length up to the end of the file; -1 if it has no size, or the range begins beyond
+// it.
 off_t length_from(int fd, off_t offset) {
   struct stat status;
   if (fstat(fd, &status) != 0 || status.st_size < offset) return -1;
@@ -41,7 +42,7 @@ evbuffer_file_segment* evbuffer_file_segment::create(int fd, off_t offset, off_t
   auto* segment = new (memory) evbuffer_file_segment(fd, offset, length, flags);
   if ((flags & EVBUF_FS_DISABLE_LOCKING) == 0) segment->lock_ = make_lock();
   if ((flags & EVBUF_FS_DISABLE_SENDFILE) == 0 || segment->load()) return segment;
-  segment->flags_ &= ~unsigned{EVBUF_FS_CLOSE_ON_FREE};  // Whose file it still is.
+  segment->flags_ &= ~unsigned{EVBUF_FS_CLOSE_ON_FREE};  // The caller keeps the descriptor.
   segment->give_up();
   return nullptr;
 }
@@ -69,7 +70,7 @@ bool evbuffer_file_segment::load() {
   return (flags_ & EVBUF_FS_DISABLE_MMAP) == 0 ? map() : read_all();
 }
 
-// Not beyond the end of the file: there a look at the memory would be the end of the program.
+// Not beyond the end of the file: reading the memory there would raise SIGBUS.
 bool evbuffer_file_segment::map() {
   const off_t skipped = offset_ % sysconf(_SC_PAGESIZE);
   const auto size = static_cast<std::size_t>(length_ + skipped);

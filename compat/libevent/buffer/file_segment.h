@@ -1,11 +1,11 @@
-// evbuffer_file_segment: a part of a file that may stand in several evbuffers.
+// evbuffer_file_segment: a part of a file that may be in several evbuffers.
 //
-// Semantics: event2/buffer.h (evbuffer_file_segment_new and what follows it); what is read into
-// memory when, and which descriptors are closed: probes.
+// Semantics: event2/buffer.h (evbuffer_file_segment_new and the functions after it); probed: when
+// the file is read into memory, and which descriptors are closed.
 //
-// Its pieces and the program own it together. The file is brought into memory when the segment is
-// made, with EVBUF_FS_DISABLE_SENDFILE; else when a buffer that does not only drain to a descriptor
-// gets a part of it, or when somebody looks at its bytes.
+// Its pieces and the program own it together. The file is loaded when the segment is made, with
+// EVBUF_FS_DISABLE_SENDFILE; otherwise when a part of it is added to a buffer that does not only
+// drain to a descriptor, or when its bytes are read.
 #pragma once
 
 #include <sys/types.h>
@@ -17,7 +17,8 @@
 
 struct evbuffer_file_segment {
  public:
-  // Null if the range is none or cannot be had, or memory runs out. `length` -1 is up to the end.
+  // Returns null if the range is invalid or not available, or memory runs out. A `length` of -1 is
+  // up to the end.
   static evbuffer_file_segment* create(int fd, off_t offset, off_t length, unsigned flags);
   evbuffer_file_segment(const evbuffer_file_segment&) = delete;
   evbuffer_file_segment& operator=(const evbuffer_file_segment&) = delete;
@@ -34,13 +35,13 @@ struct evbuffer_file_segment {
   off_t length() const { return length_; }
   // Null until load() has succeeded.
   unsigned char* contents() const { return contents_.load(std::memory_order_acquire); }
-  bool load();
+  [[nodiscard]] bool load();
 
  private:
   evbuffer_file_segment(int fd, off_t offset, off_t length, unsigned flags);
   ~evbuffer_file_segment();
-  bool map();
-  bool read_all();
+  [[nodiscard]] bool map();
+  [[nodiscard]] bool read_all();
 
   std::atomic<int> owners_{1};
   int fd_;

@@ -1,4 +1,4 @@
-// What an evbuffer asks of the bufferevent that it is a part of (bufferevent/connection.cc).
+// The functions of the bufferevent (bufferevent/connection.cc) that its evbuffers call.
 #pragma once
 
 #include "compat/libevent/buffer_api.h"
@@ -7,10 +7,11 @@ struct bufferevent;
 
 namespace spate::libevent {
 
-// Of a change, after the callbacks.
-void tell_owner(bufferevent& owner, const evbuffer& buffer, const evbuffer_cb_info& change);
+// Called for a change, after the callbacks.
+void notify_owner(bufferevent& owner, const evbuffer& buffer, const evbuffer_cb_info& change);
 void* lock_of_owner(const bufferevent& owner);
-// A buffer has ended. The memory goes with the last of the bufferevent and its two buffers.
+// Called at the end of a buffer. The memory is freed with the last of the bufferevent and its two
+// buffers.
 void release_with_owner(bufferevent& owner);
 
 }  // namespace spate::libevent

@@ -1,5 +1,5 @@
-// Semantics: event2/buffer.h (evbuffer_add_reference, evbuffer_add_buffer_reference); when the
-// program's memory is given back, and that a buffer with views is not shown again: probes.
+// Semantics: event2/buffer.h (evbuffer_add_reference, evbuffer_add_buffer_reference); probed: when
+// the program's memory is released, and that a buffer with views cannot be referenced again.
 #include "compat/libevent/buffer/piece.h"
 
 #include <bit>
@@ -13,7 +13,7 @@ namespace spate::libevent {
 namespace {
 
 constexpr std::size_t kBlockLeast = 256;
-constexpr std::size_t kBlockMost = 16 * 1024;  // Up to here a block is a power of two.
+constexpr std::size_t kBlockMost = 16 * 1024;  // Up to this size a block is a power of two.
 constexpr std::size_t kRoomMost = PTRDIFF_MAX - kBlockMost;
 
 template <class T, class... Arguments>
@@ -22,7 +22,8 @@ Piece* make(Arguments&&... arguments) {
   return memory != nullptr ? new (memory) T(arguments...) : nullptr;
 }
 
-// What the piece held goes after its memory: a cleanup function may do anything but look at it.
+// Frees the piece before the objects that it holds, because a cleanup function may do anything
+// except use it.
 void destroy(Piece* piece) {
   switch (piece->kind) {
     case PieceKind::own:

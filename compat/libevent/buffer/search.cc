@@ -1,10 +1,10 @@
 // Finding: positions, strings, lines.
 //
-// Semantics: event2/buffer.h; the ends of a range, what a position beyond the end is, and how long
-// a line's end is taken to be: probes.
+// Semantics: event2/buffer.h; probed: the ends of a range, positions beyond the end, and the length
+// of a line's end.
 //
-// Of an evbuffer_ptr only `pos` is used. A pointer that has become stale is thereby a position like
-// any other, for the price of a walk along the pieces.
+// Only `pos` of an evbuffer_ptr is used. A stale pointer is therefore a valid position, at the cost
+// of a walk along the pieces.
 #include <cstdint>
 #include <cstring>
 
@@ -23,7 +23,7 @@ evbuffer_ptr pointer_to(ev_ssize_t position) {
   return pointer;
 }
 
-// A walk along a buffer, which knows where it is.
+// A position in a buffer that advances.
 class Walk {
  public:
   Walk(const evbuffer& buffer, std::size_t start)
@@ -37,7 +37,7 @@ class Walk {
     ++position_;
     if (++at_.offset == at_.piece->size) at_ = {at_.piece->next, 0};
   }
-  // To the next `byte` or the end.
+  // Advances to the next `byte` or the end.
   void find(unsigned char byte) {
     while (at_.piece != nullptr) {
       const unsigned char* here = at_.piece->data + at_.offset;
@@ -72,7 +72,7 @@ bool is_at(Cursor at, const char* what, std::size_t length) {
   return false;
 }
 
-// The first place from `start` on where `what` lies before `end`.
+// Returns the first position from `start` on where `what` lies before `end`.
 ev_ssize_t find(const evbuffer& buffer, const char* what, std::size_t length, std::size_t start,
                 std::size_t end) {
   for (Walk walk(buffer, start); length <= end; walk.step()) {
@@ -101,7 +101,7 @@ LineEnd find_any_end(const evbuffer& buffer, std::size_t start) {
   return end;
 }
 
-// A line feed, and the carriage return before it if that is not before `start`.
+// A line feed, with the carriage return before it unless that is before `start`.
 LineEnd find_line_feed(const evbuffer& buffer, std::size_t start) {
   Walk walk(buffer, start);
   walk.find('\n');
@@ -196,7 +196,7 @@ char* evbuffer_readln(evbuffer* buffer, size_t* length, evbuffer_eol_style style
   buffer->copy(buffer->cursor_at(0), line, size);
   line[size] = '\0';
   if (length != nullptr) *length = size;
-  // Two changes. The callbacks of the first may take away what the second is about, or freeze it.
+  // Two changes. The callbacks of the first may remove the bytes of the second, or freeze them.
   if (size != 0) evbuffer_drain(buffer, size);
   evbuffer_drain(buffer, end.length);
   return line;

@@ -1,4 +1,4 @@
-// Tagged data: a tag, the length of what follows, and that, in an evbuffer.
+// Tagged data in an evbuffer: a tag, the length of the payload, and the payload.
 //
 // Semantics: event2/tag.h; the encoding of tags and integers, and how much of bad data is consumed:
 // probes.
@@ -49,7 +49,7 @@ void add_header(evbuffer* buffer, ev_uint32_t tag, ev_uint64_t length) {
   add(buffer, encoded);
 }
 
-// Copies up to `most` bytes from `offset` on; how many there were.
+// Copies up to `most` bytes from `offset` on. Returns how many it copied.
 int look(evbuffer* buffer, int offset, unsigned char* bytes, int most) {
   evbuffer_ptr start;
   if (evbuffer_ptr_set(buffer, &start, static_cast<std::size_t>(offset), EVBUFFER_PTR_SET) != 0) {
@@ -59,7 +59,7 @@ int look(evbuffer* buffer, int offset, unsigned char* bytes, int most) {
       evbuffer_copyout_from(buffer, &start, bytes, static_cast<std::size_t>(most)));
 }
 
-// How many bytes the tag at the front takes; -1 if there is none.
+// Returns the size of the tag at the front; -1 if it is invalid or incomplete.
 int decode_tag(evbuffer* buffer, ev_uint32_t& tag) {
   unsigned char bytes[kTagBytesMost];
   const int count = look(buffer, 0, bytes, kTagBytesMost);
@@ -74,7 +74,7 @@ int decode_tag(evbuffer* buffer, ev_uint32_t& tag) {
   return -1;
 }
 
-// The same of an integer at `offset`. It may go beyond the payload that it is in, as in libevent.
+// Decodes an integer at `offset` in the same way. It may extend beyond its payload, as in libevent.
 template <class T>
 int decode_integer(evbuffer* buffer, int offset, T& number) {
   unsigned char bytes[kIntegerBytesMost];
@@ -93,14 +93,14 @@ int decode_integer(evbuffer* buffer, int offset, T& number) {
   return needed;
 }
 
-// Takes the tag from the front.
+// Removes the tag from the front.
 int take_tag(evbuffer* buffer, ev_uint32_t& tag) {
   const int size = decode_tag(buffer, tag);
   if (size > 0) evbuffer_drain(buffer, static_cast<std::size_t>(size));
   return size;
 }
 
-// Takes a length from the front; -1 if so many bytes do not follow.
+// Removes a length from the front; returns -1 if fewer bytes follow.
 int take_length(evbuffer* buffer) {
   ev_uint32_t length;
   const int size = decode_integer(buffer, 0, length);
@@ -120,7 +120,8 @@ int unmarshal_integer(evbuffer* buffer, ev_uint32_t wanted, T* number) {
   return size > length ? -1 : size;
 }
 
-// The sizes of the header's two parts, and what it says; false if it is not whole.
+// The sizes of the header's two parts, and the length that it encodes. peek_header() returns false
+// if it is incomplete.
 struct Header {
   int tag_size;
   int length_size;
@@ -256,7 +257,7 @@ int evtag_unmarshal_string(evbuffer* buffer, ev_uint32_t wanted, char** text) {
   return 0;
 }
 
-// The payload goes whatever is in it.
+// Removes the payload even if it is invalid.
 int evtag_unmarshal_timeval(evbuffer* buffer, ev_uint32_t wanted, timeval* time) {
   ev_uint32_t tag;
   const int length = evtag_unmarshal_header(buffer, &tag);

@@ -1,7 +1,7 @@
-// What is taken out of a buffer, or looked at.
+// Removing bytes from a buffer, and reading them in place.
 //
-// Semantics: event2/buffer.h; that an empty buffer drains even while it is frozen, and what is
-// counted by evbuffer_peek(): probes.
+// Semantics: event2/buffer.h; probed: an empty buffer drains even while it is frozen, and the
+// counts of evbuffer_peek().
 #include <cstring>
 
 #include "compat/libevent/buffer/evbuffer.h"
@@ -20,7 +20,7 @@ bool evbuffer::map_files() {
   return true;
 }
 
-// Those that lie within the first `count` bytes, which are then the rest.
+// Unlinks the pieces within the first `count` bytes, and reduces `count` by their size.
 void evbuffer::unlink_first_pieces(std::size_t& count, Piece*& unlinked) {
   Piece** end = &unlinked;
   while (in_->first != nullptr && in_->first->size <= count) {
@@ -36,7 +36,8 @@ void evbuffer::unlink_first_pieces(std::size_t& count, Piece*& unlinked) {
   }
 }
 
-// The program's memory goes when all is in order again: its cleanup functions may use the buffer.
+// The program's memory is released last, when the buffer is consistent: its cleanup functions may
+// use it.
 void evbuffer::consume(std::size_t count) {
   in_->size -= count;
   in_->deleted += count;
@@ -44,6 +45,13 @@ void evbuffer::consume(std::size_t count) {
   unlink_first_pieces(count, unlinked);
   if (count != 0) shorten(*in_->first, count);
   release_pieces(unlinked);
+}
+
+void evbuffer::discard(std::size_t count) {
+  const Use use(this);
+  if (size() == 0) return;
+  consume(count < size() ? count : size());
+  changed();
 }
 
 bool evbuffer::move_to(evbuffer& other, std::size_t count) {
@@ -105,7 +113,7 @@ std::size_t evbuffer::copy(Cursor from, void* target, std::size_t count) const {
   return count - left;
 }
 
-// A copy; what was copied goes, and the length stays.
+// Copies the bytes; the old pieces are released, and the length stays.
 unsigned char* evbuffer::make_contiguous(std::size_t count) {
   if (in_->first->size >= count) return in_->first->data;
   OwnPiece* whole = make_own_piece(count);
@@ -123,14 +131,13 @@ unsigned char* evbuffer::make_contiguous(std::size_t count) {
   return whole->data;
 }
 
-// ---- the exported functions: taking
+// ---- the exported functions: removing
 
 int evbuffer_drain(evbuffer* buffer, size_t count) {
   const Use use(buffer);
   if (buffer->size() == 0) return 0;
   if (buffer->is_front_frozen()) return -1;
-  buffer->consume(count < buffer->size() ? count : buffer->size());
-  buffer->changed();
+  buffer->discard(count);
   return 0;
 }
 

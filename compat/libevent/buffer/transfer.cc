@@ -1,8 +1,8 @@
-// From a descriptor into a buffer, and out of one.
+// Reading from a descriptor into a buffer, and writing from one.
 //
-// Semantics: event2/buffer.h (evbuffer_read, evbuffer_write_atmost); that there is nothing to write
-// of an empty or frozen buffer, and that nothing is read into one: probes. libevent reads 4,096
-// bytes at most; that a system call here brings more is meant to be an improvement.
+// Semantics: event2/buffer.h (evbuffer_read, evbuffer_write_atmost); probed: an empty or frozen
+// buffer writes nothing, and a frozen one reads nothing. libevent reads 4,096 bytes at most;
+// reading more with a system call is an intended improvement.
 #include <sys/sendfile.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -38,8 +38,8 @@ ssize_t send_pieces(const Piece* piece, int fd, std::size_t most) {
   return count == 0 ? -1 : writev(fd, extents, count);
 }
 
-// Into a piece of its own, for who is sent so much that copying it would cost more than memory that
-// stays empty.
+// Reads into a separate piece, for a peer that sends so much that copying it would cost more than
+// unused memory.
 ssize_t read_much(evbuffer& buffer, int fd, std::size_t most) {
   const iovec room = buffer.contiguous_room(most);
   if (room.iov_base == nullptr) return -1;
@@ -48,8 +48,8 @@ ssize_t read_much(evbuffer& buffer, int fd, std::size_t most) {
   return got;
 }
 
-// Into what the last piece has left, and behind that into memory of the stack: how much there is to
-// read is known only afterwards, and what is kept is to be no larger.
+// Reads into the rest of the last piece, and then into a buffer on the stack: the amount is known
+// only afterwards, and no more memory should be kept than needed.
 ssize_t read_little(evbuffer& buffer, int fd, std::size_t most) {
   unsigned char overflow[kReadMost];
   iovec extents[2];

@@ -1,7 +1,7 @@
 // The functions of event2/bufferevent.h that are the same for all kinds.
 //
-// Semantics: event2/bufferevent.h, event2/bufferevent_compat.h; what is answered for kinds that do
-// not support something: probes.
+// Semantics: event2/bufferevent.h, event2/bufferevent_compat.h; probed: the results for kinds that
+// do not support a function.
 #include "compat/libevent/bufferevent/connection.h"
 #include "compat/libevent/bufferevent/rate_limit.h"
 
@@ -90,7 +90,7 @@ int bufferevent_read_buffer(bufferevent* bev, evbuffer* buffer) {
   return evbuffer_add_buffer(buffer, bev->input);
 }
 
-// ---- what it waits for
+// ---- its events
 
 int bufferevent_enable(bufferevent* bev, short what) {
   Connection& connection = connection_of(bev);
@@ -153,7 +153,7 @@ int bufferevent_flush(bufferevent* bev, short what, bufferevent_flush_mode mode)
   return bev->be_ops->flush != nullptr ? bev->be_ops->flush(connection, what, mode) : 0;
 }
 
-// ---- what it is on
+// ---- its base and descriptor
 
 event_base* bufferevent_get_base(bufferevent* bev) { return bev->ev_base; }
 

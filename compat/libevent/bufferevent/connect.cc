@@ -1,7 +1,7 @@
 // Connecting the socket of a bufferevent.
 //
-// Semantics: event2/bufferevent.h (bufferevent_socket_connect and what follows it); which failures
-// are returned, and which the event callback hears of: probes.
+// Semantics: event2/bufferevent.h (bufferevent_socket_connect and the functions after it); probed:
+// which failures are returned, and which are reported to the event callback.
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -26,7 +26,8 @@ Attempt attempt(evutil_socket_t fd, const sockaddr* address, int size) {
   return errno == ECONNREFUSED ? Attempt::was_refused : Attempt::failed;
 }
 
-// From here on the loop tells how it ends. Of one that has succeeded at once, when it may write.
+// From here on the loop reports the result. A connection that succeeded at once is reported when it
+// is writable.
 int wait_for(SocketConnection& connection, Attempt attempt) {
   if (attempt == Attempt::was_refused) {
     bufferevent_disable(&connection, EV_READ | EV_WRITE);
@@ -44,7 +45,9 @@ int wait_for(SocketConnection& connection, Attempt attempt) {
   return -1;
 }
 
-int connect_own(SocketConnection& connection, const sockaddr* address, int size) {
+// Passes the descriptor to the filters above the socket, too: a TLS filter begins a handshake.
+int connect_own(bufferevent& top, SocketConnection& connection, const sockaddr* address,
+                int size) {
   const int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK, 0);
   if (fd < 0) return -1;
   const Attempt result = attempt(fd, address, size);
@@ -54,11 +57,11 @@ int connect_own(SocketConnection& connection, const sockaddr* address, int size)
     errno = error;
     return -1;
   }
-  bufferevent_setfd(&connection, fd);
+  bufferevent_setfd(&top, fd);
   return wait_for(connection, result);
 }
 
-// What a name is looked up with.
+// The arguments of a name lookup.
 struct Lookup {
   Lookup(int family, int port) {
     std::snprintf(service, sizeof service, "%d", port);
@@ -70,8 +73,8 @@ struct Lookup {
   evutil_addrinfo hints{};
 };
 
-// With the lock. The first address is tried; what is enabled begins.
-void end_lookup(SocketConnection& connection, int error, evutil_addrinfo* found) {
+// Needs the lock. Connects to the first address, and starts the enabled events.
+void end_lookup(Connection& connection, int error, evutil_addrinfo* found) {
   connection.make_extras()->lookup_error = error;  // Made when the lookup began.
   connection.resume_writing(kRestLookup);
   connection.resume_reading(kRestLookup);
@@ -82,9 +85,9 @@ void end_lookup(SocketConnection& connection, int error, evutil_addrinfo* found)
   if (!is_trying) connection.call_event(BEV_EVENT_ERROR, 0);
 }
 
-// Also of one that the program has freed meanwhile, as libevent does.
+// Also for one that the program has freed meanwhile, as libevent does.
 void on_found(int error, evutil_addrinfo* found, void* argument) {
-  auto& connection = *static_cast<SocketConnection*>(argument);
+  auto& connection = *static_cast<Connection*>(argument);
   const Keep keep(&connection);
   connection.give_up();
   end_lookup(connection, error, found);
@@ -96,10 +99,10 @@ bool is_known(int family) { return family == AF_INET || family == AF_INET6 || fa
 
 int bufferevent_socket_connect(bufferevent* bev, const sockaddr* address, int size) {
   const Keep keep(bev);
-  SocketConnection* connection = socket_of(bev);
+  SocketConnection* connection = lowest_socket_of(bev);
   if (connection == nullptr) return -1;
   const evutil_socket_t fd = bufferevent_getfd(bev);
-  if (fd < 0) return address != nullptr ? connect_own(*connection, address, size) : -1;
+  if (fd < 0) return address != nullptr ? connect_own(*bev, *connection, address, size) : -1;
   if (address == nullptr) return wait_for(*connection, Attempt::waits);
   const Attempt result = attempt(fd, address, size);
   if (result == Attempt::failed) return -1;
@@ -111,27 +114,27 @@ int bufferevent_socket_connect(bufferevent* bev, const sockaddr* address, int si
 int bufferevent_socket_connect_hostname(bufferevent* bev, evdns_base* base, int family,
                                         const char* name, int port) {
   const Keep keep(bev);
-  SocketConnection* connection = socket_of(bev);
-  if (connection == nullptr || !is_known(family) || port < 1 || port > kPortMost) return -1;
-  Extras* extras = connection->make_extras();
+  if (lowest_socket_of(bev) == nullptr || !is_known(family)) return -1;
+  if (port < 1 || port > kPortMost) return -1;
+  Connection& connection = connection_of(bev);
+  Extras* extras = connection.make_extras();
   if (extras == nullptr) return -1;
   const Lookup lookup(family, port);
-  connection->rest_writing(kRestLookup);
-  connection->rest_reading(kRestLookup);
+  connection.rest_writing(kRestLookup);
+  connection.rest_reading(kRestLookup);
   extras->lookup_error = 0;
   if (base != nullptr) {
-    connection->take();
-    evdns_getaddrinfo(base, name, lookup.service, &lookup.hints, on_found, connection);
+    connection.take();
+    evdns_getaddrinfo(base, name, lookup.service, &lookup.hints, on_found, &connection);
     return 0;
   }
   evutil_addrinfo* found = nullptr;
   const int error = evutil_getaddrinfo(name, lookup.service, &lookup.hints, &found);
-  end_lookup(*connection, error, found);
+  end_lookup(connection, error, found);
   return 0;
 }
 
 int bufferevent_socket_get_dns_error(bufferevent* bev) {
   const Keep keep(bev);
-  const SocketConnection* connection = socket_of(bev);
-  return connection != nullptr ? connection->extras().lookup_error : 0;
+  return connection_of(bev).extras().lookup_error;
 }

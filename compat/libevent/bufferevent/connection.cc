@@ -1,6 +1,6 @@
-// Semantics: event2/bufferevent.h; what is called in which order from the loop, that a callback
-// which leaves too much in the input is called again, and that a bufferevent goes from within the
-// loop: probes.
+// Semantics: event2/bufferevent.h; probed: the order of calls from the loop, that a callback which
+// leaves too much in the input is called again, and that a bufferevent is freed from within the
+// loop.
 #include "compat/libevent/bufferevent/connection.h"
 
 #include <cerrno>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint8_t kParts = 3;
 
-// With the allocator's word 448: an idle bufferevent is no more than this.
+// With the allocator's word 448: the whole size of an idle bufferevent.
 static_assert(sizeof(Connection) == sizeof(bufferevent) + 48);
 
 void on_input_changed(Connection& connection, const evbuffer_cb_info& change) {
@@ -39,7 +39,7 @@ evbuffer* make_buffer(const Connection& owner, void* place) {
   return new (place) evbuffer(static_cast<unsigned char*>(place) - begin);
 }
 
-// One that still has callbacks to call from the loop stays until it has.
+// A buffer with pending callbacks stays until they were called.
 void end_buffer(evbuffer& buffer) {
   {
     const Use use(&buffer);
@@ -50,9 +50,9 @@ void end_buffer(evbuffer& buffer) {
 
 }  // namespace
 
-// ---- what its buffers ask
+// ---- called by its buffers
 
-void tell_owner(bufferevent& owner, const evbuffer& buffer, const evbuffer_cb_info& change) {
+void notify_owner(bufferevent& owner, const evbuffer& buffer, const evbuffer_cb_info& change) {
   Connection& connection = connection_of(&owner);
   if (&buffer == connection.input) {
     on_input_changed(connection, change);
@@ -136,8 +136,8 @@ bool Connection::give_up() {
   return true;
 }
 
-// The finalizer is called by the loop, between callbacks. A callback that another thread is about
-// to call finds the connection finalized.
+// The finalizer is called by the loop, between callbacks. Another thread that is about to call a
+// callback finds the connection finalized.
 void Connection::finalize() {
   is_finalized = true;
   if (be_ops->unlink != nullptr) be_ops->unlink(*this);
@@ -147,14 +147,16 @@ void Connection::finalize() {
   const event_finalize_callback_fn end = [](event*, void* argument) {
     auto& connection = *static_cast<Connection*>(argument);
     void* lock = connection.lock();
-    acquire(lock);  // Until another thread that has given up the last reference let go.
+    acquire(lock);  // Waits until another thread that has dropped the last reference releases the
+                    // lock.
     give_back(lock);
+    event_debug_unassign(&connection.ev_read);
     event_debug_unassign(&connection.ev_write);
     if (event* deferred = connection.extras().deferred) event_debug_unassign(deferred);
     if (connection.be_ops->destroy != nullptr) connection.be_ops->destroy(connection);
     connection.destroy();
   };
-  event_finalize(0, &ev_read, end);
+  finalize_deferred(ev_read, end);
 }
 
 // ---- calling the program
@@ -197,7 +199,7 @@ void Connection::call_event(short what, int extra) {
   errorcb(this, what, cbarg);
 }
 
-// Nothing more is read while the input is full, so nothing else would call the callback again.
+// Nothing more is read while the input is full, so no other event would call the callback again.
 void Connection::check_retrigger() {
   if (wm_read.high != 0 && (enabled & EV_READ) != 0 && input_size() >= wm_read.high) {
     trigger(EV_READ, BEV_OPT_DEFER_CALLBACKS);
@@ -211,7 +213,6 @@ bool Connection::make_deferred() {
   const event_callback_fn run = [](evutil_socket_t, short, void* argument) {
     auto* connection = static_cast<Connection*>(argument);
     const Keep keep(connection);
-    connection->extras_->is_scheduled = false;
     connection->run_due();
     connection->give_up();  // schedule() took it.
   };
@@ -221,19 +222,18 @@ bool Connection::make_deferred() {
   return true;
 }
 
-// Notes what is to be called from the loop.
+// Schedules callbacks that are called from the loop. Each activation has a reference that its call
+// gives up. A call that waits for the lock is no longer active, so another one may follow.
 template <class Note>
 void Connection::schedule(const Note& note) {
   Extras* due = make_extras();
   if (due == nullptr) return;
   note(*due);
-  if (is_finalized || !make_deferred() || due->is_scheduled) return;
-  due->is_scheduled = true;
-  take();
-  activate_deferred(*due->deferred);
+  if (is_finalized || !make_deferred()) return;
+  if (activate_deferred(*due->deferred)) take();
 }
 
-// Each callback may make more due.
+// Each callback may schedule more.
 void Connection::run_due() {
   Extras& due = *extras_;
   if ((due.events_due & BEV_EVENT_CONNECTED) != 0 && errorcb != nullptr) {

@@ -1,16 +1,17 @@
-// Connection: what all bufferevents have beyond the public struct, and what their kinds differ in.
+// Connection: the part of all bufferevents beyond the public struct, and the functions that their
+// kinds implement.
 //
-// Semantics: event2/bufferevent.h; order, return values and what is pending when: probes.
+// Semantics: event2/bufferevent.h; probed: order, return values and the pending events.
 //
 // spate::Stream is not used below: programs read the public struct, its two events and its two
 // evbuffers directly, and may exchange the descriptor, the base and the priority at any time.
 //
-// Threads: whoever calls a function below holds the lock, if there is one; the two evbuffers have
-// the same. The program's callbacks are called with it held, but for BEV_OPT_UNLOCK_CALLBACKS.
+// Threads: the caller of a function below holds the lock, if there is one; the two evbuffers have
+// the same. The program's callbacks are called with it held, unless BEV_OPT_UNLOCK_CALLBACKS is
+// set.
 //
-// Lifetime: the program has one reference, and whoever calls callbacks or waits to call some has
-// another. With the last one it is finalized: it goes at a time when no callback of its events
-// runs.
+// Lifetime: the program has one reference, and code that calls callbacks or has scheduled some has
+// another. The last one finalizes it: it is freed at a time when no callback of its events runs.
 #pragma once
 
 #include <atomic>
@@ -26,7 +27,7 @@ struct Connection;
 struct RateLimit;
 struct SocketConnection;
 
-// Why reading or writing rests although it is enabled; several may at once.
+// The reasons why an enabled direction is suspended; several may apply at once.
 enum Rest : std::uint8_t {
   kRestWatermark = 1,
   kRestBandwidth = 2,
@@ -37,11 +38,11 @@ enum Rest : std::uint8_t {
 
 }  // namespace spate::libevent
 
-// What one kind of bufferevent does. Each function may be null, but for the first four.
+// The functions of one kind of bufferevent. Each may be null, except the first four.
 struct bufferevent_ops {
   using Connection = spate::libevent::Connection;
 
-  // What is enabled and does not rest begins, or ends. -1 on failure.
+  // Starts or stops the enabled events that are not suspended. Returns -1 on failure.
   int (*start)(Connection& connection, short what);
   int (*stop)(Connection& connection, short what);
   int (*timeouts_changed)(Connection& connection);
@@ -53,50 +54,50 @@ struct bufferevent_ops {
   int (*set_fd)(Connection& connection, evutil_socket_t fd);
   evutil_socket_t (*fd)(const Connection& connection);
   bufferevent* (*underlying)(const Connection& connection);
-  // Itself, if it is on one that can be connected.
+  // Returns itself, if it has a socket that can be connected.
   spate::libevent::SocketConnection* (*socket)(Connection& connection);
-  // Nobody uses it any more; then, from the loop, that it goes.
+  // unlink() is called when it is no longer used, destroy() then from the loop, when it is freed.
   void (*unlink)(Connection& connection);
   void (*destroy)(Connection& connection);
 };
 
 namespace spate::libevent {
 
-// What few bufferevents need: allocated for those.
+// Data that few bufferevents need, allocated only for those.
 struct Extras {
   void* lock;
-  event* deferred;  // Calls what is due from the loop; null until it was needed.
+  event* deferred;  // Makes the due calls from the loop; null until it is needed.
   RateLimit* rate_limit;
-  std::size_t much_read_at_once;  // What is too much for evbuffer::most_at_once().
+  std::size_t much_read_at_once;  // A value too large for evbuffer::most_at_once().
   std::size_t much_written_at_once;
   int error_due;     // errno for the event callback that is due.
-  int lookup_error;  // Of getaddrinfo().
+  int lookup_error;  // The result of getaddrinfo().
   short events_due;  // BEV_EVENT_*
   bool owns_lock;
-  bool is_scheduled;
   bool read_is_due;
   bool write_is_due;
 };
 
-// Of all bufferevents that have none of their own. Nobody writes to it.
+// Shared by all bufferevents without their own. Never written to.
 inline constexpr Extras kNoExtras{};
 
 struct Connection : bufferevent {
-  // Of zeroed memory. False if the options do not go together, or memory runs out; then destroy().
-  bool open(event_base* base, const bufferevent_ops& ops, int connection_options);
-  // Instead of a lock of its own; may be null. False when memory runs out.
-  bool share_lock(void* other);
-  // Only itself adds to its input, and takes from its output.
+  // Initialises zeroed memory. Returns false if the options are incompatible, or memory runs out;
+  // then call destroy().
+  [[nodiscard]] bool open(event_base* base, const bufferevent_ops& ops, int connection_options);
+  // Uses this lock instead of a new one; may be null. Returns false when memory runs out.
+  [[nodiscard]] bool share_lock(void* other);
+  // Only the library adds to its input, and removes from its output.
   void freeze_buffers();
   void destroy();
-  // One has ended of the three that lie in this memory: itself and its two buffers.
+  // One of the three objects in this memory has ended: itself and its two buffers.
   void end_part();
 
   bool is_deferred(int extra) const { return ((options | extra) & BEV_OPT_DEFER_CALLBACKS) != 0; }
   std::size_t input_size() const { return input->size(); }
   std::size_t output_size() const { return output->size(); }
 
-  // ---- calling the program, if it has such a callback
+  // ---- calling the program's callbacks, if they are set
 
   void trigger(short what, int extra_options);
   void call_read(int extra_options);
@@ -118,26 +119,26 @@ struct Connection : bufferevent {
   // True if it was the last.
   bool give_up();
 
-  // ---- what few need
+  // ---- data that few need
 
   const Extras& extras() const { return *extras_; }
   void* lock() const { return extras_->lock; }
-  // To be written to. Null when memory runs out.
+  // Returns a writable copy. Null when memory runs out.
   Extras* make_extras();
 
-  // The members are in an order that leaves no holes: there may be a million of them.
+  // The order of the members leaves no padding: there may be a million of them.
   int references;
   std::uint8_t reading_rests;
   std::uint8_t writing_rests;
   std::uint8_t options : 4;  // BEV_OPT_*
   bool is_finalized : 1;
-  // Of sockets; here, as a byte of their own would cost eight.
+  // For sockets; it is here because a separate byte would cost eight.
   bool is_connecting : 1;
   bool is_calling_read : 1;
-  bool has_answered : 1;  // The read callback has written, which is sent when it returns.
+  bool has_answered : 1;  // The read callback has written; the output is sent when it returns.
 
  private:
-  bool make_deferred();
+  [[nodiscard]] bool make_deferred();
   template <class Note>
   void schedule(const Note& note);
   void run_due();
@@ -168,7 +169,7 @@ class Keep {
   Keep& operator=(const Keep&) = delete;
   ~Keep() {
     connection_.give_up();
-    give_back(lock_);  // Which stays until the finalizer has run, in the loop.
+    give_back(lock_);  // The lock stays until the finalizer has run, in the loop.
   }
 
  private:
@@ -176,14 +177,14 @@ class Keep {
   void* lock_;
 };
 
-// With its timeout, if that is set.
+// Adds the event with its timeout, if that is set.
 int add_event(event& ev, const timeval& timeout);
 
 // For kinds that watch no descriptor: the two events are timeouts.
 void assign_timeouts(Connection& connection);
-// Begins them anew, if they are set; adjust_timeouts() looks itself which ones are to run.
+// Restarts the timeouts that are set; adjust_timeouts() first decides which ones should run.
 int restart_timeouts(Connection& connection, short what);
-int adjust_timeouts(Connection& connection);
+[[nodiscard]] int adjust_timeouts(Connection& connection);
 int stop_timeouts(Connection& connection, short what);
 
 }  // namespace spate::libevent

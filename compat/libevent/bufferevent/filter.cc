@@ -1,9 +1,10 @@
-// Bufferevents that transform what passes to and from another one.
+// Bufferevents that transform the data to and from another one.
 //
-// Semantics: event2/bufferevent.h (bufferevent_filter_new); when the filters are called with what
-// limit, and which callbacks follow: probes.
+// Semantics: event2/bufferevent.h (bufferevent_filter_new); probed: when the filters are called
+// with which limit, and which callbacks follow.
 //
-// A filter has the lock of the bufferevent below it, and a reference to that until it goes itself.
+// A filter has the lock of the bufferevent below it, and a reference to that until it is freed
+// itself.
 #include <utility>
 
 #include "compat/libevent/bufferevent/connection.h"
@@ -38,7 +39,7 @@ bool may_filter_input(const Filter& filter, bufferevent_flush_mode mode) {
          ((filter.enabled & EV_READ) != 0 && !is_full(filter.input, filter.wm_read.high));
 }
 
-// Whether anything came of it.
+// Returns whether any data was filtered.
 bool filter_input(Filter& filter, bufferevent_flush_mode mode) {
   evbuffer* source = filter.below->input;
   bool has_filtered = false;
@@ -65,37 +66,47 @@ bool may_filter_output(const Filter& filter, bufferevent_flush_mode mode) {
                                 !is_full(filter.below->output, filter.below->wm_write.high));
 }
 
-bool filter_some_output(Filter& filter, bufferevent_flush_mode mode) {
+struct Round {
+  bool has_filtered;
+  bool is_refused;  // Set by the last call of the filter.
+};
+
+Round filter_some_output(Filter& filter, bufferevent_flush_mode mode) {
   evbuffer* target = filter.below->output;
-  bool has_filtered = false;
+  Round round{false, false};
   bool goes_on = true;
   while (goes_on) {
     const ev_ssize_t limit = room_in(target, filter.below->wm_write.high, mode);
     goes_on = filter.filter_output(filter.output, target, limit, mode, filter.context) == BEV_OK;
-    has_filtered = has_filtered || goes_on;
+    round.has_filtered = round.has_filtered || goes_on;
+    round.is_refused = !goes_on;
     goes_on = goes_on && (filter.enabled & EV_WRITE) != 0 && filter.output_size() != 0 &&
               may_filter_output(filter, mode);
   }
-  return has_filtered;
+  return round;
 }
 
-// The write callback may write more, which is filtered when it has returned.
+// The write callback may write more. That is filtered after the callback has returned, unless the
+// last call of the filter failed.
 bool filter_output(Filter& filter, bufferevent_flush_mode mode) {
   if (!may_filter_output(filter, mode)) return false;
   const bool was_filtering = std::exchange(filter.is_filtering_output, true);
   bool has_filtered = false;
-  while (filter_some_output(filter, mode)) {
+  bool goes_on = true;
+  while (goes_on) {
+    const Round round = filter_some_output(filter, mode);
+    if (!round.has_filtered) break;
     has_filtered = true;
     filter.trigger(EV_WRITE, 0);
     const bool has_more = (filter.enabled & EV_WRITE) != 0 && filter.output_size() != 0;
-    if (!has_more || !may_filter_output(filter, mode)) break;
+    goes_on = has_more && !round.is_refused && may_filter_output(filter, mode);
   }
   filter.is_filtering_output = was_filtering;
   if (has_filtered) restart_timeouts(filter, EV_WRITE);
   return has_filtered;
 }
 
-// ---- the callbacks of the one below
+// ---- the callbacks of the lower bufferevent
 
 void on_read(bufferevent*, void* argument) {
   auto* filter = static_cast<Filter*>(argument);
@@ -115,7 +126,7 @@ void on_event(bufferevent*, short what, void* argument) {
   filter->call_event(what, 0);
 }
 
-// ---- what all bufferevents do
+// ---- functions of all bufferevents
 
 Filter& as_filter(Connection& connection) { return static_cast<Filter&>(connection); }
 
@@ -195,7 +206,7 @@ constexpr bufferevent_ops kFilterOps = {
     .destroy = destroy,
 };
 
-// Moves what the limit allows.
+// Moves as much as the limit allows.
 bufferevent_filter_result pass_on(evbuffer* source, evbuffer* target, ev_ssize_t limit,
                                   bufferevent_flush_mode, void*) {
   const bool is_limited = limit >= 0;

@@ -1,9 +1,9 @@
-// Bufferevents in pairs: what is written to one is read from the other.
+// Bufferevents in pairs: data written to one is read from the other.
 //
-// Semantics: event2/bufferevent.h (bufferevent_pair_new); that callbacks are always deferred, and
-// what a flush does and tells: probes.
+// Semantics: event2/bufferevent.h (bufferevent_pair_new); probed: callbacks are always deferred;
+// the effect of a flush.
 //
-// Both ends have one lock, which belongs to the one that goes last.
+// Both ends share one lock, which belongs to the one that is freed last.
 #include "compat/libevent/bufferevent/connection.h"
 #include "compat/libevent/memory.h"
 
@@ -17,7 +17,7 @@ struct PairEnd : Connection {
 
 enum class Marks { heed, ignore };
 
-// Null once nobody uses it any more.
+// Returns null once the other end is finalized.
 PairEnd* partner_of(Connection& connection) {
   PairEnd* other = static_cast<PairEnd&>(connection).other;
   return other != nullptr && !other->is_finalized ? other : nullptr;
@@ -28,8 +28,8 @@ bool can_flow(const Connection& from, const Connection* to) {
          (to->enabled & EV_READ) != 0 && to->reading_rests == 0;
 }
 
-// Up to the high watermark, or in spite of it if the input is full already. Whether this counts as
-// something that was read.
+// Moves data up to the high watermark, or regardless of it if the input is full already. Returns
+// whether this counts as a read.
 bool move_bytes(Connection& from, Connection& to, Marks marks) {
   const std::size_t before = to.input_size();
   to.input->freeze(false, false);
@@ -45,7 +45,8 @@ bool move_bytes(Connection& from, Connection& to, Marks marks) {
   return has_room || to.input_size() != before;
 }
 
-// As libevent: of the end that reads, whatever is enabled there, and not of the one that writes.
+// As in libevent, restarts the timeouts of the end that reads, whatever is enabled there, and not
+// those of the end that writes.
 void restart_all_timeouts(Connection& to) {
   restart_timeouts(to, EV_READ);
   if (to.output_size() != 0) {
@@ -104,7 +105,7 @@ void destroy(Connection& connection) {
   const Holding holding(end.lock());
   end.other->other = nullptr;
   if (!end.extras().owns_lock) return;
-  end.other->make_extras()->owns_lock = true;  // They were made for the lock.
+  end.other->make_extras()->owns_lock = true;  // The extras were made for the lock.
   end.make_extras()->owns_lock = false;
 }
 

@@ -12,10 +12,10 @@ using namespace spate::libevent;
 namespace {
 
 constexpr std::size_t kMostAtOnce =
-    16384;                                 // Of one system call, unless the program says otherwise.
-constexpr std::size_t kMuch = UINT32_MAX;  // evbuffer::most_at_once() knows no more.
+    16384;                                 // For one system call, by default.
+constexpr std::size_t kMuch = UINT32_MAX;  // The largest value of evbuffer::most_at_once().
 constexpr std::size_t kMostEver =
-    EV_SSIZE_MAX;  // Rates of its own are meant instead, as in libevent.
+    EV_SSIZE_MAX;  // This value selects the bufferevent's own rate, as in libevent.
 
 event_base* base_of(const Connection& connection) { return event_get_base(&connection.ev_read); }
 
@@ -31,7 +31,7 @@ bool has_rates(const Connection& connection) {
 
 void wait_for_tick(RateLimit& limit) { event_add(&limit.next_tick, &limit.rates->tick); }
 
-// Rests or goes on as the bucket's level says.
+// Suspends or resumes, by the bucket's level.
 void heed_level(Connection& connection, const Flow& flow) {
   if (connection.extras().rate_limit->bucket.*flow.level > 0) {
     (connection.*flow.resume)(kRestBandwidth);
@@ -104,7 +104,7 @@ void note_moved(Connection& connection, const Flow& flow, std::size_t count) {
     limit->bucket.*flow.level -= static_cast<ev_ssize_t>(count);
     if (limit->bucket.*flow.level <= 0) heed_level(connection, flow);
   }
-  if (limit->group != nullptr) limit->group->note_moved(flow, count);
+  if (limit->group != nullptr) limit->group->note_moved(connection, flow, count);
 }
 
 ev_ssize_t level_of(bufferevent* bev, const Flow& flow) {

@@ -1,10 +1,10 @@
 // Rate limits: how much a bufferevent may read and write at once, by itself and with its group.
 //
-// Semantics: event2/bufferevent.h; how buckets are filled, shares and minima, and what is answered
-// without a limit: probes.
+// Semantics: event2/bufferevent.h; probed: the filling of buckets, shares and minima, and the
+// results without a limit.
 //
-// Locks: a group's is taken after that of a connection. So whoever holds the group's only tries
-// those of its members; one that is in use finds out by itself (most_to_read()).
+// Locks: a group's is taken after that of a connection. So code that holds the group's lock only
+// tries those of its members; a member in use notices by itself (most_to_read()).
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@ namespace spate::libevent {
 struct Connection;
 struct RateLimit;
 
-// 0 if nothing may be transferred now, and it then rests.
+// Returns 0 if nothing may be transferred now, and suspends the connection then.
 std::size_t most_to_read(Connection& connection);
 std::size_t most_to_write(Connection& connection);
-// Takes what was transferred from the buckets; empty ones make the connection rest.
+// Takes the transferred bytes from the buckets; an empty one suspends the connection.
 void note_read(Connection& connection, std::size_t count);
 void note_written(Connection& connection, std::size_t count);
 
-// When the connection has had its last callback; and when it goes.
+// Called after the connection's last callback, and when it is freed.
 void leave_rate_limit(Connection& connection);
 void release_rate_limit(RateLimit* limit);
 

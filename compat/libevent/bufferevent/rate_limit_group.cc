@@ -71,6 +71,8 @@ void bufferevent_rate_limit_group::remove(Connection& connection) {
   {
     const Holding holding(lock_);
     RateLimit& limit = limit_of(connection);
+    if (reading_.first == &connection) reading_.first = limit.next_member;
+    if (writing_.first == &connection) writing_.first = limit.next_member;
     *limit.previous_member = limit.next_member;
     if (limit.next_member != nullptr) {
       limit_of(*limit.next_member).previous_member = limit.previous_member;
@@ -83,16 +85,22 @@ void bufferevent_rate_limit_group::remove(Connection& connection) {
   connection.resume_writing(kRestGroup);
 }
 
-// False if one was in use.
-bool bufferevent_rate_limit_group::change_members(void (Connection::*change)(Rest why)) {
+// Returns false if a member was in use. The first members of a walk get everything if there is too
+// little for all. So each walk begins after the member that moved bytes last.
+bool bufferevent_rate_limit_group::change_members(const State& state,
+                                                  void (Connection::*change)(Rest why)) {
   bool has_all = true;
-  for (Connection* member = members_; member != nullptr; member = limit_of(*member).next_member) {
-    if (!try_lock(member->lock())) {
+  Connection* member = state.first;
+  for (int left = count_; left > 0; --left) {
+    if (member == nullptr) member = members_;
+    if (member == nullptr) break;  // All have left meanwhile.
+    if (try_lock(member->lock())) {
+      (member->*change)(kRestGroup);
+      give_back(member->lock());
+    } else {
       has_all = false;
-      continue;
     }
-    (member->*change)(kRestGroup);
-    give_back(member->lock());
+    member = limit_of(*member).next_member;
   }
   return has_all;
 }
@@ -116,14 +124,14 @@ void bufferevent_rate_limit_group::heed_level(const Flow& flow) {
   if (is_empty && !state.rests) {
     state.rests = true;
     state.some_still_rest = false;
-    change_members(flow.rest);
+    change_members(state, flow.rest);
   } else if (!is_empty && (state.rests || state.some_still_rest)) {
     state.rests = false;
-    state.some_still_rest = !change_members(flow.resume);
+    state.some_still_rest = !change_members(state, flow.resume);
   }
 }
 
-// After a rest there is to be enough for a share.
+// After a suspension, resumes only when the bucket holds a full share.
 void bufferevent_rate_limit_group::heed_filled(const Flow& flow) {
   if (!state_of(flow).rests || bucket_.*flow.level >= least_share_) heed_level(flow);
 }
@@ -142,9 +150,12 @@ void bufferevent_rate_limit_group::take(const Flow& flow, ev_ssize_t count) {
   heed_level(flow);
 }
 
-void bufferevent_rate_limit_group::note_moved(const Flow& flow, std::size_t count) {
+void bufferevent_rate_limit_group::note_moved(Connection& connection, const Flow& flow,
+                                              std::size_t count) {
   const Holding holding(lock_);
-  state_of(flow).total += count;
+  State& state = state_of(flow);
+  state.total += count;
+  state.first = limit_of(connection).next_member;
   take(flow, static_cast<ev_ssize_t>(count));
 }
 

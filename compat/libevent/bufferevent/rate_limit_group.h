@@ -6,7 +6,7 @@
 
 namespace spate::libevent {
 
-// Reading or writing: what a connection has for each.
+// Reading or writing: the members of a connection for each.
 struct Flow {
   ev_ssize_t TokenBucket::* level;
   evbuffer* bufferevent::* buffer;
@@ -22,14 +22,14 @@ inline constexpr Flow kWriting = {&TokenBucket::write,           &bufferevent::o
                                   &Extras::much_written_at_once, &Connection::writing_rests,
                                   &Connection::rest_writing,     &Connection::resume_writing};
 
-// What a connection has that is limited. Of zeroed memory.
+// The rate limit of one connection. Lies in zeroed memory.
 struct RateLimit {
-  const ev_token_bucket_cfg* rates;  // Its own; null if only its group's count.
+  const ev_token_bucket_cfg* rates;  // Its own; null if only the group's apply.
   TokenBucket bucket;
   event next_tick;
   bufferevent_rate_limit_group* group;
   Connection* next_member;
-  Connection** previous_member;  // What points to this one.
+  Connection** previous_member;  // The pointer to this one.
 };
 
 }  // namespace spate::libevent
@@ -45,16 +45,16 @@ struct bufferevent_rate_limit_group {
   // All members leave.
   ~bufferevent_rate_limit_group();
 
-  bool begin();
+  [[nodiscard]] bool begin();
   void set_rates(const ev_token_bucket_cfg& rates);
   void set_least_share(ev_ssize_t share);
 
-  // With the lock of the connection, as what follows.
+  // With the connection's lock, as the functions below.
   void add(Connection& connection);
   void remove(Connection& connection);
-  // What a member may transfer now; if that is nothing, it rests.
+  // Returns how much a member may transfer now; if that is 0, suspends it.
   ev_ssize_t share(Connection& connection, const Flow& flow);
-  void note_moved(const Flow& flow, std::size_t count);
+  void note_moved(Connection& connection, const Flow& flow, std::size_t count);
 
   ev_ssize_t level(const Flow& flow);
   void take(const Flow& flow, ev_ssize_t count);
@@ -64,8 +64,9 @@ struct bufferevent_rate_limit_group {
  private:
   struct State {
     ev_uint64_t total = 0;
+    Connection* first = nullptr;  // The next iteration begins here; null: at the start of the list.
     bool rests = false;
-    bool some_still_rest = false;  // Were in use when the others went on.
+    bool some_still_rest = false;  // They were in use when the others were resumed.
   };
 
   static void on_tick(evutil_socket_t, short, void* argument);
@@ -75,7 +76,7 @@ struct bufferevent_rate_limit_group {
   ev_ssize_t share_of(ev_ssize_t level) const;
   void heed_level(const Flow& flow);
   void heed_filled(const Flow& flow);
-  bool change_members(void (Connection::*change)(spate::libevent::Rest why));
+  bool change_members(const State& state, void (Connection::*change)(spate::libevent::Rest why));
 
   event_base* base_;
   ev_token_bucket_cfg rates_;

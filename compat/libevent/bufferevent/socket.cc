@@ -1,5 +1,5 @@
-// Semantics: event2/bufferevent.h; which errors end what, and when the write callback is called
-// without anything written: probes.
+// Semantics: event2/bufferevent.h; probed: which errors end which direction, and when the write
+// callback is called without a write.
 #include "compat/libevent/bufferevent/socket.h"
 
 #include <sys/socket.h>
@@ -22,7 +22,7 @@ SocketConnection& as_socket(Connection& connection) {
 
 bool is_retriable(int error) { return error == EAGAIN || error == EINTR; }
 
-// What the event callback is told of a transfer that brought nothing.
+// The event for a transfer that moved nothing.
 short failure_of(int result, short direction) {
   return static_cast<short>((result == 0 ? BEV_EVENT_EOF : BEV_EVENT_ERROR) | direction);
 }
@@ -44,17 +44,17 @@ void wait_to_write(Connection& connection) {
   add_event(connection.ev_write, connection.timeout_write);
 }
 
-// Whether all of the output can go now, without the kernel being asked first, and nobody sees the
-// difference but a write callback.
+// Returns true if all output may be written now, without waiting for writability, and only a write
+// callback could notice.
 bool may_write_at_once(Connection& connection) {
-  constexpr int kProgramAndKeep = 2;  // Otherwise the program has freed it, and nothing is sent.
+  constexpr int kProgramAndKeep = 2;  // With fewer, the program has freed it.
   return !connection.output->has_callbacks() && !connection.is_connecting &&
          connection.extras().rate_limit == nullptr && connection.references >= kProgramAndKeep &&
          (connection.enabled & EV_WRITE) != 0 && connection.writing_rests == 0 &&
          event_pending(&connection.ev_write, EV_WRITE | EV_TIMEOUT, nullptr) == 0;
 }
 
-// True if all has gone.
+// Returns true if everything was written.
 bool write_whole(Connection& connection) {
   if (!may_write_at_once(connection)) return false;
   const std::size_t most = most_to_write(connection);
@@ -63,8 +63,8 @@ bool write_whole(Connection& connection) {
   return connection.output_size() == 0;
 }
 
-// An answer, while its bytes are at hand. What is left, and what fails, is for the loop, and so is
-// all if there is a write callback: that is told in the next turn, at the earliest.
+// Writes a reply while its bytes are in the cache. The rest and errors are left to the loop; with a
+// write callback everything is, since that is called in the next turn, at the earliest.
 void write_answer(Connection& connection) {
   if (connection.writecb == nullptr) write_whole(connection);
   if (connection.output_size() != 0) wait_to_write(connection);
@@ -77,7 +77,7 @@ void end_writing(Connection& connection, short event) {
   connection.call_event(event, 0);
 }
 
-// The error that a connection attempt has ended with, 0 if it succeeded, or EAGAIN.
+// Returns the error of a connection attempt, 0 if it succeeded, or EAGAIN.
 int result_of_connect(SocketConnection& connection) {
   int error = 0;
   socklen_t size = sizeof error;
@@ -85,7 +85,7 @@ int result_of_connect(SocketConnection& connection) {
   return error == EINPROGRESS || error == EINTR ? EAGAIN : error;
 }
 
-// Whether there may be something to write now.
+// Returns true if there may be output to write now.
 bool finish_connecting(SocketConnection& connection) {
   const int error = result_of_connect(connection);
   if (error == EAGAIN) return false;
@@ -112,7 +112,7 @@ void on_writable(evutil_socket_t, short what, void* argument) {
   }
   const bool was_connecting = connection.is_connecting;
   if (was_connecting && !finish_connecting(connection)) return;
-  const std::size_t most = most_to_write(connection);  // Fills, even if there is nothing to write.
+  const std::size_t most = most_to_write(connection);  // Fills the bucket in any case.
   if (connection.writing_rests != 0) return;
   int written = 0;
   if (connection.output_size() != 0) {
@@ -123,7 +123,7 @@ void on_writable(evutil_socket_t, short what, void* argument) {
     note_written(connection, static_cast<std::size_t>(written));
   }
   if (connection.output_size() == 0) event_del(&connection.ev_write);
-  // A connection that has just come about has written nothing yet.
+  // A new connection has not written anything yet.
   if (written != 0 || !was_connecting) connection.trigger(EV_WRITE, 0);
 }
 
@@ -173,7 +173,7 @@ void on_readable(evutil_socket_t, short what, void* argument) {
   write_answer(connection);
 }
 
-// ---- what all bufferevents do
+// ---- functions of all bufferevents
 
 int start(Connection& connection, short what) {
   if ((what & EV_READ) != 0 && add_event(connection.ev_read, connection.timeout_read) != 0)
@@ -182,7 +182,7 @@ int start(Connection& connection, short what) {
   return writes && add_event(connection.ev_write, connection.timeout_write) != 0 ? -1 : 0;
 }
 
-// A connection attempt goes on.
+// A pending connection attempt continues.
 int stop(Connection& connection, short what) {
   if ((what & EV_READ) != 0 && event_del(&connection.ev_read) != 0) return -1;
   const bool writes = (what & EV_WRITE) != 0 && !as_socket(connection).is_connecting;
@@ -218,7 +218,7 @@ int set_fd(Connection& connection, evutil_socket_t fd) {
   event_priority_set(&connection.ev_read, priority);
   event_priority_set(&connection.ev_write, priority);
   if (fd >= 0) bufferevent_enable(&connection, connection.enabled);
-  return 0;  // Though the descriptor may be none that can be waited for.
+  return 0;  // Although the descriptor may not support polling.
 }
 
 evutil_socket_t fd_of(const Connection& connection) { return connection.ev_read.ev_fd; }
@@ -252,6 +252,38 @@ constexpr bufferevent_ops kSocketOps = {
 
 SocketConnection* spate::libevent::socket_of(bufferevent* bev) {
   return bev->be_ops->socket != nullptr ? bev->be_ops->socket(connection_of(bev)) : nullptr;
+}
+
+namespace {
+
+Connection* below(const Connection& connection) {
+  bufferevent* next = nullptr;
+  if (connection.be_ops->underlying != nullptr) next = connection.be_ops->underlying(connection);
+  return static_cast<Connection*>(next);
+}
+
+Connection& lowest(bufferevent* bev) {
+  Connection* connection = &connection_of(bev);
+  while (Connection* next = below(*connection)) connection = next;
+  return *connection;
+}
+
+}  // namespace
+
+SocketConnection* spate::libevent::lowest_socket_of(bufferevent* bev) {
+  return socket_of(&lowest(bev));
+}
+
+evutil_socket_t spate::libevent::detach_socket(bufferevent* bev) {
+  const Keep keep(bev);
+  Connection& socket = lowest(bev);
+  const evutil_socket_t fd = bufferevent_getfd(&socket);
+  if (fd >= 0) bufferevent_setfd(&socket, -1);
+  for (Connection* each = &connection_of(bev); each != nullptr; each = below(*each)) {
+    each->input->discard(each->input_size());
+    each->output->discard(each->output_size());
+  }
+  return fd;
 }
 
 bool spate::libevent::write_at_once(bufferevent* bev) {

@@ -7,10 +7,13 @@ namespace spate::libevent {
 
 struct SocketConnection : Connection {};
 
-// Null if it is on no socket of its own.
+// Returns null if it has no socket.
 SocketConnection* socket_of(bufferevent* bev);
 
-// For kinds that watch a descriptor: of what is pending.
-int change_timeouts(Connection& connection);
+// Returns the socket at the bottom of the filters, or null if there is another kind at the bottom.
+SocketConnection* lowest_socket_of(bufferevent* bev);
+
+// For kinds that watch a descriptor: changes the timeouts of pending events.
+[[nodiscard]] int change_timeouts(Connection& connection);
 
 }  // namespace spate::libevent

@@ -1,7 +1,7 @@
-// What a TLS bufferevent does as all bufferevents do.
+// The functions of a TLS bufferevent that all bufferevents have.
 //
-// Semantics: event2/bufferevent_ssl.h; what is enabled below a filter, which of its events are
-// passed on, and what another descriptor begins anew: probes.
+// Semantics: event2/bufferevent_ssl.h; probed: the events enabled below a filter, which of its
+// events are passed on, and the effects of a new descriptor.
 #include "compat/libevent/bufferevent/tls.h"
 
 #include <cerrno>
@@ -16,7 +16,7 @@ TlsConnection& as_tls(Connection& connection) { return static_cast<TlsConnection
 
 bool is_shaking(const TlsConnection& connection) { return connection.state != TlsState::open; }
 
-// On a socket, unlike elsewhere, what was enabled stays so.
+// On a socket, unlike on other kinds, the enabled events stay enabled.
 void time_out(TlsConnection& connection, short direction) {
   const short during = is_shaking(connection) ? 0 : direction;
   connection.call_event(static_cast<short>(BEV_EVENT_TIMEOUT | during), 0);
@@ -48,12 +48,12 @@ void assign(TlsConnection& connection, evutil_socket_t fd) {
                on_writable, &connection);
 }
 
-// It begins by writing; who accepts then finds nothing to read, and waits.
+// The first step is made when the socket is ready for something that is enabled.
 void begin(TlsConnection& connection) {
   if (connection.below == nullptr && connection.ev_read.ev_fd < 0) return;
   if (is_shaking(connection)) {
     connection.engine->begin(connection);
-    connection.handshake_waits = EV_WRITE;
+    connection.handshake_waits = connection.below != nullptr ? EV_WRITE : 0;
     tls_await_handshake(connection);
   }
 }
@@ -72,18 +72,21 @@ void on_write_below(bufferevent*, void* argument) {
   is_shaking(connection) ? tls_handshake(connection) : tls_write(connection);
 }
 
-// Its end is a dirty one: the peer has not said goodbye.
+// EOF there is an error: the peer has not sent close_notify.
 void on_event_below(bufferevent*, short what, void* argument) {
   auto& connection = *static_cast<TlsConnection*>(argument);
   const Keep keep(&connection);
   const bool is_end = (what & BEV_EVENT_EOF) != 0;
-  if ((what & BEV_EVENT_CONNECTED) != 0 || connection.has_failed) return;
+  if (connection.has_failed) return;
+  if ((what & BEV_EVENT_CONNECTED) != 0) {
+    return is_shaking(connection) ? tls_handshake(connection) : void();
+  }
   if (is_end && connection.has_read_all) return;
   if (is_end) what = connection.allows_dirty_shutdown ? BEV_EVENT_EOF : BEV_EVENT_ERROR;
   connection.call_event(what, 0);
 }
 
-// ---- what all bufferevents do
+// ---- functions of all bufferevents
 
 int start(Connection& connection, short what) {
   tls_start(as_tls(connection), what);
@@ -101,10 +104,11 @@ int timeouts_changed(Connection& connection) {
   return change_timeouts(connection);
 }
 
-// As libevent: what comes after nothing is waited for even if it may not be written.
+// As in libevent, output added to an empty buffer waits for the descriptor even if writing is
+// disabled.
 void output_added(Connection& connection, const evbuffer_cb_info& change) {
   TlsConnection& tls = as_tls(connection);
-  if (is_shaking(tls) || tls.has_failed) return;
+  if (is_shaking(tls)) return;
   if (tls.below != nullptr) {
     const Keep keep(&connection);
     return tls_write(tls);
@@ -119,19 +123,45 @@ void output_added(Connection& connection, const evbuffer_cb_info& change) {
 void input_has_room(Connection& connection) {
   TlsConnection& tls = as_tls(connection);
   if (tls.below == nullptr || is_shaking(tls)) return;
+  if (tls.has_failed || tls.has_read_all) return;
   const Keep keep(&connection);
   tls_read(tls);
 }
 
 int flush(Connection&, short, bufferevent_flush_mode) { return 0; }
 
+// A new connection: its handshake is still to come, whatever the state of the last one.
+[[nodiscard]] bool forget_connection(TlsConnection& connection) {
+  connection.has_failed = connection.has_read_all = false;
+  if (connection.role == TlsState::open) return true;  // The program has done the handshake.
+  connection.state = connection.role;
+  connection.write_to_repeat = 0;
+  connection.reading_waits_to_write = connection.writing_waits_to_read = false;
+  return connection.engine->reset(connection);
+}
+
+// The buffers below may still contain bytes of the last connection, or of an unsent handshake.
+int set_fd_below(TlsConnection& connection, evutil_socket_t fd) {
+  if (fd < 0) return 0;  // As in libevent, the bufferevent below keeps its descriptor.
+  Connection& below = *connection.below;
+  if (bufferevent_setfd(&below, fd) != 0) return -1;
+  below.input->discard(below.input_size());
+  below.output->discard(below.output_size());
+  if (!forget_connection(connection)) return -1;
+  begin(connection);
+  bufferevent_enable(&below, EV_READ | EV_WRITE);
+  tls_start(connection, connection.enabled);
+  return 0;
+}
+
 int set_fd(Connection& connection, evutil_socket_t fd) {
   TlsConnection& tls = as_tls(connection);
-  if (tls.below != nullptr) return bufferevent_setfd(tls.below, fd);
+  if (tls.below != nullptr) return set_fd_below(tls, fd);
   stop_timeouts(connection, EV_READ | EV_WRITE);
   if (!tls.engine->use_fd(tls, fd)) return -1;
-  assign(tls, fd);  // With the priority of any event, as libevent.
-  tls.has_failed = tls.has_read_all = false;
+  tls.counted_read = tls.counted_written = 0;  // The new descriptor's count starts at 0.
+  assign(tls, fd);  // With the default priority, as in libevent.
+  if (!forget_connection(tls)) return -1;
   begin(tls);
   return 0;
 }
@@ -226,7 +256,7 @@ TlsConnection* spate_bufferevent_tls_of(bufferevent* bev) {
   return bev->be_ops == &kTlsOps ? static_cast<TlsConnection*>(bev) : nullptr;
 }
 
-// As libevent, whether the engine can or not; what it has begun ends as any handshake does.
+// As in libevent, whether the engine supports it or not; the new handshake ends as any other.
 int spate_bufferevent_tls_renegotiate(TlsConnection& connection) {
   if (connection.has_failed || is_shaking(connection)) return -1;
   connection.engine->renegotiate(connection);

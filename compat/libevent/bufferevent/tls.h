@@ -1,11 +1,11 @@
 // Bufferevents that speak TLS, on a socket or through another bufferevent.
 //
-// Semantics: event2/bufferevent_ssl.h; when what is read, written and told: probes.
+// Semantics: event2/bufferevent_ssl.h; probed: the times of reads, writes and callbacks.
 //
-// What OpenSSL does is in libevent_openssl, a shared object of its own, so that other programs do
-// not load OpenSSL: it gives each connection an engine, and this library has the rest. The three
-// functions at the end are all that it needs of what the headers do not declare; they are exported
-// for it alone, and both libraries come from one build.
+// libevent_openssl, a separate shared object, contains the calls of OpenSSL, so that other programs
+// do not load OpenSSL: it gives each connection an engine, and this library has the rest. It needs
+// only the three functions at the end beyond the headers; they are exported for it alone, and both
+// libraries come from one build.
 #pragma once
 
 #include <array>
@@ -20,15 +20,15 @@ namespace spate::libevent {
 
 struct TlsConnection;
 
-// What came of one call of an engine.
-struct TlsStep {
+// The result of one call of an engine.
+struct [[nodiscard]] TlsStep {
   enum class Kind : std::uint8_t { done, wants_read, wants_write, ended };
   Kind kind;
-  short event;  // How it has ended: BEV_EVENT_EOF or BEV_EVENT_ERROR.
+  short event;  // The kind of end: BEV_EVENT_EOF or BEV_EVENT_ERROR.
   int count;    // Bytes read or written.
 };
 
-// The newest are handed out first; those that find no room are forgotten.
+// The newest are returned first; those that find no room are dropped.
 class TlsErrors {
  public:
   void clear() { count_ = 0; }
@@ -42,43 +42,45 @@ class TlsErrors {
   std::size_t count_;
 };
 
-// The part of a TLS library. Each call puts its errors into those of the connection.
+// The interface of a TLS library. Each call stores its errors in the connection's.
 struct TlsEngine {
-  // Before the first handshake, and before that on another descriptor.
+  // Resets the last connection. Returns false if the engine cannot.
+  bool (*reset)(TlsConnection& connection);
+  // Called before each connection's first handshake.
   void (*begin)(TlsConnection& connection);
   TlsStep (*handshake)(TlsConnection& connection);
   void (*renegotiate)(TlsConnection& connection);
   TlsStep (*read)(TlsConnection& connection, void* target, int most);
   TlsStep (*write)(TlsConnection& connection, const void* bytes, int count);
-  // More has arrived than was read. The descriptor does not tell.
+  // Returns true if more data is decoded than was read; the descriptor does not report this.
   bool (*has_pending)(const TlsConnection& connection);
-  // Bytes on the wire, since ever.
+  // Bytes on the wire since the connection began.
   std::uint64_t (*wire_read)(const TlsConnection& connection);
   std::uint64_t (*wire_written)(const TlsConnection& connection);
-  // False if it cannot be had. -1 for none.
+  // Returns false if it is not available; -1 for none.
   bool (*use_fd)(TlsConnection& connection, evutil_socket_t fd);
   void (*free)(TlsConnection& connection);
 };
 
 enum class TlsState : std::uint8_t { open, connecting, accepting };
 
-// Of zeroed memory, as all.
+// Lies in zeroed memory, as all kinds.
 struct TlsConnection : SocketConnection {
   const TlsEngine* engine;
   ssl_st* ssl;
   Connection* below;  // Null on a socket.
   TlsErrors errors;
-  std::uint64_t counted_read;  // Of the bytes on the wire.
+  std::uint64_t counted_read;  // Bytes on the wire already counted.
   std::uint64_t counted_written;
-  short handshake_waits;  // For EV_READ, or EV_WRITE.
+  short handshake_waits;  // For EV_READ, or EV_WRITE. 0 before its first step.
   int write_to_repeat;    // The size of a write that the engine could not finish.
   TlsState state;
-  TlsState role;  // What it was before it was open.
+  TlsState role;  // The state before the handshake.
   bool allows_dirty_shutdown;
   bool reading_waits_to_write;
   bool writing_waits_to_read;
-  bool has_read_all;  // The peer has said goodbye. It may still be written to.
-  bool has_failed;    // What has arrived may be taken, and that is all.
+  bool has_read_all;  // The peer has sent close_notify. It may still be written to.
+  bool has_failed;    // Input that arrived may be read; nothing else is possible.
 };
 
 struct TlsPlan {
@@ -91,25 +93,27 @@ struct TlsPlan {
   int options;
 };
 
-// ---- what moves bytes (tls_transfer.cc)
+// ---- transferring data (tls_transfer.cc)
 
 void tls_handshake(TlsConnection& connection);
 void tls_read(TlsConnection& connection);
 void tls_write(TlsConnection& connection);
-// What a program has enabled begins; a handshake goes on.
+// Starts the events that the program enabled; a handshake continues.
 void tls_start(TlsConnection& connection, short what);
 void tls_await_handshake(TlsConnection& connection);
 
 }  // namespace spate::libevent
 
 extern "C" {
-// Null if the options do not go together, or memory runs out; the engine has freed nothing then.
+// Returns null if the options are incompatible, or memory runs out; the engine has freed nothing
+// then.
 [[gnu::visibility("default")]] bufferevent* spate_bufferevent_tls_new(
     const spate::libevent::TlsPlan& plan);
-// Null if it is of another kind.
+// Returns null if it is of another kind.
 [[gnu::visibility("default")]] spate::libevent::TlsConnection* spate_bufferevent_tls_of(
     bufferevent* bev);
-// Begins another handshake on an open connection: 1 if it is over already, -1 if it cannot.
+// Begins another handshake on an open connection: returns 1 if it finished at once, -1 if it cannot
+// begin.
 [[gnu::visibility("default")]] int spate_bufferevent_tls_renegotiate(
     spate::libevent::TlsConnection& connection);
 }

@@ -1,7 +1,7 @@
-// What a TLS connection reads and writes, and its handshake.
+// Reading and writing of a TLS connection, and its handshake.
 //
-// Semantics: event2/bufferevent_ssl.h; that one record is read at a time of a socket and all there
-// is of a bufferevent, that all output is written at once, and what ends a connection: probes.
+// Semantics: event2/bufferevent_ssl.h; probed: a socket is read one record at a time, a bufferevent
+// completely; all output is written at once; and which errors end a connection.
 #include <algorithm>
 #include <cerrno>
 #include <climits>
@@ -19,7 +19,7 @@ constexpr std::size_t kRecordMost = 16384;
 
 bool is_shaking(const TlsConnection& connection) { return connection.state != TlsState::open; }
 
-// What the engine has moved below, records and handshakes with it, is what rates limit.
+// Rates limit the bytes on the wire, with record headers and handshakes.
 void note_traffic(TlsConnection& connection) {
   const std::uint64_t read = connection.engine->wire_read(connection);
   const std::uint64_t written = connection.engine->wire_written(connection);
@@ -31,7 +31,7 @@ void note_traffic(TlsConnection& connection) {
   if (new_read != 0) note_read(connection, new_read);
 }
 
-// ---- waiting for the descriptor; what is below a filter calls by itself
+// ---- waiting for the descriptor; the bufferevent below a filter calls by itself
 
 void wait_to_read(TlsConnection& connection) {
   if (connection.below != nullptr) return connection.below->resume_reading(kRestFilter);
@@ -42,7 +42,7 @@ void wait_to_write(TlsConnection& connection) {
   if (connection.below == nullptr) add_event(connection.ev_write, connection.timeout_write);
 }
 
-// Its timeout is not to come back with the next event_add(), which may be without one.
+// Otherwise the timeout would be restored by the next event_add(), which may be without one.
 void forget(event& ev) {
   event_remove_timer(&ev);
   event_del(&ev);
@@ -66,9 +66,10 @@ void end(TlsConnection& connection, short direction, const TlsStep& step) {
 
 // ---- reading
 
+// Also after the end, which is then reported again.
 bool may_read(const TlsConnection& connection) {
   return (connection.enabled & EV_READ) != 0 && connection.reading_rests == 0 &&
-         !connection.has_failed && !connection.has_read_all && !is_shaking(connection);
+         !is_shaking(connection);
 }
 
 std::size_t room_to_read(TlsConnection& connection) {
@@ -109,7 +110,7 @@ bool read_records(TlsConnection& connection, TlsStep& step) {
 
 bool may_write(const TlsConnection& connection) {
   return (connection.enabled & EV_WRITE) != 0 && connection.writing_rests == 0 &&
-         !connection.has_failed && !is_shaking(connection) && connection.output_size() != 0;
+         !is_shaking(connection) && connection.output_size() != 0;
 }
 
 bool is_full(const Connection* below) {
@@ -117,8 +118,8 @@ bool is_full(const Connection* below) {
          below->output_size() >= below->wm_write.high;
 }
 
-// A write that the engine could not finish is to be repeated with no less; if the program has taken
-// some of it away, the engine says that it is an error.
+// A write that the engine could not finish must be repeated with at least as many bytes; if the
+// program has removed some, the engine reports an error.
 int size_to_write(TlsConnection& connection, const iovec& front) {
   const auto to_repeat = static_cast<std::size_t>(connection.write_to_repeat);
   if (to_repeat != 0) return static_cast<int>(std::min(to_repeat, front.iov_len));
@@ -132,7 +133,7 @@ TlsStep write_front(TlsConnection& connection) {
     return {Kind::ended, BEV_EVENT_ERROR, 0};
   }
   const int size = size_to_write(connection, front);
-  if (size == 0) return {Kind::wants_write, 0, 0};  // Its rates forbid it; it will rest.
+  if (size == 0) return {Kind::wants_write, 0, 0};  // The rate limit suspends it.
   const TlsStep step = connection.engine->write(connection, front.iov_base, size);
   const bool is_blocked = step.kind == Kind::wants_read || step.kind == Kind::wants_write;
   connection.write_to_repeat = is_blocked ? size : 0;
@@ -146,7 +147,7 @@ bool write_records(TlsConnection& connection, TlsStep& step) {
     step = write_front(connection);
     if (step.kind == Kind::done) {
       has_written = true;
-      evbuffer_drain(connection.output, static_cast<std::size_t>(step.count));
+      connection.output->discard(static_cast<std::size_t>(step.count));
     }
     note_traffic(connection);
     if (step.kind != Kind::done) break;
@@ -165,8 +166,10 @@ void be_open(TlsConnection& connection) {
 
 }  // namespace
 
+// A handshake that failed on a socket fails again if the program enables something. Through a
+// filter it is not repeated, as the bufferevent below calls again after the failure.
 void spate::libevent::tls_handshake(TlsConnection& connection) {
-  if (connection.has_failed) return;
+  if (connection.has_failed && connection.below != nullptr) return;
   const TlsStep step = connection.engine->handshake(connection);
   note_traffic(connection);
   switch (step.kind) {
@@ -219,8 +222,10 @@ void spate::libevent::tls_write(TlsConnection& connection) {
 }
 
 void spate::libevent::tls_await_handshake(TlsConnection& connection) {
-  if (connection.has_failed) return;
-  connection.handshake_waits == EV_READ ? wait_to_read(connection) : wait_to_write(connection);
+  const short waits =
+      connection.handshake_waits != 0 ? connection.handshake_waits : connection.enabled;
+  if ((waits & EV_READ) != 0) wait_to_read(connection);
+  if ((waits & EV_WRITE) != 0) wait_to_write(connection);
 }
 
 namespace {
@@ -234,7 +239,7 @@ void start_on_socket(TlsConnection& connection, short what) {
   if ((what & EV_WRITE) != 0) wait_to_write(connection);
 }
 
-// Nobody else says that there is something to do.
+// No event of the lower bufferevent would start this.
 void start_on_below(TlsConnection& connection, short what) {
   restart_timeouts(connection, what);
   if ((what & EV_READ) != 0) wait_to_read(connection);
@@ -247,7 +252,6 @@ void start_on_below(TlsConnection& connection, short what) {
 }  // namespace
 
 void spate::libevent::tls_start(TlsConnection& connection, short what) {
-  if (connection.has_failed) return;
   connection.below == nullptr ? start_on_socket(connection, what)
                               : start_on_below(connection, what);
 }

@@ -1,4 +1,4 @@
-// What may still be read and written in this tick.
+// The bytes that may still be read and written in this tick.
 //
 // Semantics: event2/bufferevent.h (ev_token_bucket_cfg_new).
 #pragma once
@@ -8,7 +8,7 @@
 
 #include "compat/libevent/bufferevent_api.h"
 
-// What one direction gets in a tick, and can have saved at most.
+// The rate of one direction in a tick, and the most that can be saved.
 struct ev_token_bucket_cfg {
   struct Rate {
     ev_ssize_t per_tick;
@@ -41,7 +41,7 @@ struct TokenBucket {
   void fill(const ev_token_bucket_cfg& rates, std::int64_t tick) {
     const std::int64_t ticks = tick - last_tick;
     last_tick = tick;
-    if (ticks <= 0) return;  // Less than none: the time of day was set back.
+    if (ticks <= 0) return;  // Negative: the time of day was set back.
     fill(read, rates.read, ticks);
     fill(write, rates.write, ticks);
   }

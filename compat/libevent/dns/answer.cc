@@ -16,7 +16,7 @@ int error_of(unsigned flags) {
   return code <= DNS_ERR_REFUSED ? static_cast<int>(code) : DNS_ERR_UNKNOWN;
 }
 
-// Adds those of the record to the others; false if it has parts of an address.
+// Adds the addresses of a record; returns false if one is incomplete.
 template <std::size_t size>
 bool add_addresses(std::span<const std::uint8_t> data, void* addresses, int& count) {
   if (data.size() % size != 0) return false;
@@ -33,7 +33,7 @@ class AnswerReader {
   AnswerReader(Reader& reader, std::uint16_t type, Answer& answer)
       : reader_(reader), type_(type), answer_(answer) {}
 
-  // Up to what fills the answer. False if a record makes no sense.
+  // Reads records until the answer is full. Returns false if a record is malformed.
   bool answers(int count) {
     for (; count > 0 && !is_full(); --count) {
       Record record;
@@ -43,7 +43,7 @@ class AnswerReader {
     return true;
   }
 
-  // How long the absence of an answer may be remembered (RFC 2308).
+  // How long a negative answer may be cached (RFC 2308).
   bool authorities(int count) {
     for (; count > 0; --count) {
       Record record;
@@ -78,7 +78,7 @@ class AnswerReader {
     return reader_.reader_of(record).name(answer_.name);
   }
 
-  // One that makes no sense is passed over.
+  // Skips a malformed one.
   void take_authority(const Record& record) {
     Reader data = reader_.reader_of(record);
     std::uint32_t number;
@@ -96,9 +96,10 @@ class AnswerReader {
   bool has_answer_ = false;
 };
 
-// A server that could not do anything with the question need not repeat it.
+// A server that could not process the question need not repeat it.
 bool may_lack_question(int error) { return error != DNS_ERR_NONE && error != DNS_ERR_NOTEXIST; }
 
+// A server may repeat the name in another case (RFC 4343), as some do from a cache.
 bool is_asked(Reader& reader, std::span<const std::uint8_t> query, std::uint16_t& type) {
   Reader asked(query);
   Header header;
@@ -109,10 +110,10 @@ bool is_asked(Reader& reader, std::span<const std::uint8_t> query, std::uint16_t
   }
   type = question.type;
   return question.type == repeated.type && question.dns_class == repeated.dns_class &&
-         std::strcmp(question.name, repeated.name) == 0;
+         evutil_ascii_strcasecmp(question.name, repeated.name) == 0;
 }
 
-// What an error leaves of it.
+// Sets the answer to an error.
 void fail(Answer& answer, int error, std::uint32_t ttl) {
   answer = {};
   answer.error = error;

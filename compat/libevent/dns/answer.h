@@ -1,6 +1,6 @@
-// What a lookup comes to.
+// The result of a lookup.
 //
-// Semantics: event2/dns.h (evdns_callback_type); which records count, and for how long: probes.
+// Semantics: event2/dns.h (evdns_callback_type); probed: which records count, and for how long.
 #pragma once
 
 #include <netinet/in.h>
@@ -23,11 +23,11 @@ struct Answer {
     in6_addr ipv6[kAddressesMost];
     NameText name;
   };
-  NameText canonical;  // What the name stands for, or empty.
+  NameText canonical;  // The canonical name, or empty.
 };
 
-// Of the message that answers the query of these bytes: of its header, its question, and the name
-// of the query as it was sent. An answer to another question is an error.
+// Parses `message`, the answer to the query with these bytes: their headers, questions, and names
+// as sent. An answer to another question is an error.
 void read_answer(std::span<const std::uint8_t> message, std::span<const std::uint8_t> query,
                  Answer& answer);
 

@@ -1,4 +1,4 @@
-// The files that a resolver is set up from, and their words.
+// The resolver's configuration files, and their words.
 #pragma once
 
 #include <string_view>
@@ -27,10 +27,10 @@ class ConfigFile {
 };
 
 std::string_view take_line(std::string_view& text);
-// Empty if there is no other. Only blanks and tabs part words.
+// Returns an empty word at the end. Only blanks and tabs separate words.
 std::string_view take_word(std::string_view& line);
 
-// A word as a string, empty if it is too long for whatever these files have words for.
+// Returns a word as a string, empty if it is longer than any word of these files.
 class Word {
  public:
   explicit Word(std::string_view word);

@@ -1,4 +1,4 @@
-// Semantics: event2/dns.h; the texts: probes.
+// Semantics: event2/dns.h; probed: the texts.
 #include "compat/libevent/dns_api.h"
 
 const char* evdns_err_to_string(int error) {
@@ -32,6 +32,6 @@ const char* evdns_err_to_string(int error) {
   }
 }
 
-// They have no effect: all random numbers are those of evutil_secure_rng_get_bytes().
+// These have no effect: all random numbers come from evutil_secure_rng_get_bytes().
 void evdns_set_transaction_id_fn(ev_uint16_t (*)()) {}
 void evdns_set_random_bytes_fn(void (*)(char*, size_t)) {}

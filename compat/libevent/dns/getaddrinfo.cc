@@ -1,10 +1,10 @@
 // evdns_getaddrinfo: addresses of both families, as getaddrinfo(3) gives them, without blocking.
 //
-// Semantics: event2/dns.h, getaddrinfo(3); the order of the addresses, how long one family's answer
-// waits for the other's, and which of two errors is told: probes.
+// Semantics: event2/dns.h, getaddrinfo(3); probed: the order of the addresses, how long one
+// family's answer waits for the other's, and which of two errors is reported.
 //
-// Threads: what follows is guarded by the base's lock. The request has two lookups at most; it goes
-// when both have called back, or were forgotten, and the program has been told.
+// Threads: the base's lock guards the following. The request has two lookups at most; it is freed
+// when both have called back, or were forgotten, and the program's callback has run.
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
@@ -37,10 +37,10 @@ struct Family {
 }  // namespace
 
 struct evdns_getaddrinfo_request {
-  evdns_base* base;  // Null once it is gone; nothing is pending then but to be told.
+  evdns_base* base;  // Null once it is freed; then only the program's callback is pending.
   evdns_getaddrinfo_request* previous;
   evdns_getaddrinfo_request* next;
-  event skew;  // Its answer has waited for the other one's long enough.
+  event skew;  // One answer has waited long enough for the other.
   Family ipv4;
   Family ipv6;
   evutil_addrinfo hints;
@@ -54,7 +54,7 @@ struct evdns_getaddrinfo_request {
 
 namespace {
 
-// ---- what needs no server
+// ---- without a server
 
 void infer_protocol(evutil_addrinfo& hints) {
   if (hints.ai_socktype == 0) {
@@ -66,7 +66,7 @@ void infer_protocol(evutil_addrinfo& hints) {
   }
 }
 
-// In network byte order. False if there is no such service.
+// Returns the port in network byte order. Returns false for an unknown service.
 bool read_port(const char* service, const evutil_addrinfo& hints, ev_uint16_t& port) {
   port = 0;
   if (service == nullptr) return true;
@@ -108,7 +108,7 @@ evutil_addrinfo* list_of(const in6_addr& address, unsigned scope, ev_uint16_t po
   return make_address_list(reinterpret_cast<sockaddr&>(ipv6), sizeof ipv6, port, hints);
 }
 
-// No name is this machine, or all of its addresses.
+// A null name is this machine, or all of its addresses.
 evutil_addrinfo* unnamed(ev_uint16_t port, const evutil_addrinfo& hints) {
   const bool is_passive = (hints.ai_flags & EVUTIL_AI_PASSIVE) != 0;
   evutil_addrinfo* list = nullptr;
@@ -120,7 +120,7 @@ evutil_addrinfo* unnamed(ev_uint16_t port, const evutil_addrinfo& hints) {
   return join_address_lists(list, list_of(address, 0, port, hints));
 }
 
-// A name that is an address itself; null if it is none of those wanted.
+// Parses a name that is an address itself; returns null if it is of no requested family.
 evutil_addrinfo* numeric(const char* name, ev_uint16_t port, const evutil_addrinfo& hints) {
   in6_addr ipv6;
   unsigned scope;
@@ -153,8 +153,8 @@ bool is_link_local(const sockaddr& address) {
   return IN6_IS_ADDR_LINKLOCAL(&ipv6.sin6_addr);
 }
 
-// With AI_ADDRCONFIG: a family of which the machine has only loopback addresses and link-local ones
-// is not asked for, unless it has no others at all.
+// With AI_ADDRCONFIG, a family is not looked up if the machine has only loopback and link-local
+// addresses of it, unless that holds for both.
 bool is_configured(const ifaddrs* all, int family) {
   for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
     if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != family) continue;
@@ -173,7 +173,7 @@ void keep_configured(evutil_addrinfo& hints) {
   if (has_ipv4 != has_ipv6) hints.ai_family = has_ipv4 ? AF_INET : AF_INET6;
 }
 
-// ---- what the servers say
+// ---- the answers of servers
 
 int error_of(int error) {
   switch (error) {
@@ -215,7 +215,7 @@ void destroy(evdns_getaddrinfo_request* request) {
   release(request);
 }
 
-// Without the lock: the request is no one's any more.
+// Without the lock: the request has no other user any more.
 void tell(evdns_getaddrinfo_request* request) {
   const evdns_getaddrinfo_cb callback = request->callback;
   void* argument = request->argument;
@@ -239,7 +239,7 @@ void wait_for_other(evdns_getaddrinfo_request& request) {
 void take(Family& family, const Answer& answer) {
   evdns_getaddrinfo_request& request = *family.request;
   const bool is_ipv4 = &family == &request.ipv4;
-  if (answer.error == DNS_ERR_CANCEL) return;  // It was too late, and the other one counts.
+  if (answer.error == DNS_ERR_CANCEL) return;  // The other answer counts.
   if (answer.error != DNS_ERR_NONE) {
     request.error = error_of(answer.error);
     return;
@@ -256,7 +256,7 @@ void take(Family& family, const Answer& answer) {
   }
 }
 
-// The first answer waits for the other one, whatever it is; the last one ends it.
+// The first answer waits for the other one, whatever it is; the last one completes the request.
 void answered(const Answer& answer, void* argument) {
   Family& family = *static_cast<Family*>(argument);
   evdns_getaddrinfo_request* request = family.request;
@@ -286,7 +286,7 @@ void forgotten(void* argument) {
 
 constexpr Listener kListener = {answered, forgotten};
 
-// With the lock. Each lookup then ends, and the last one tells the program.
+// Needs the lock. Each lookup ends with an error, and the last one calls the program.
 void cancel_lookups(evdns_getaddrinfo_request& request) {
   for (Family* family : {&request.ipv4, &request.ipv6}) {
     if (family->lookup != nullptr) evdns_cancel_request(request.base, family->lookup);
@@ -327,12 +327,12 @@ evdns_getaddrinfo_request* start(evdns_base& base, const char* name, ev_uint16_t
   return nullptr;
 }
 
-// Known without a server, and the system's to say.
+// Answers that need no server.
 bool is_numeric(const evutil_addrinfo* hints) {
   return hints != nullptr && (hints->ai_flags & EVUTIL_AI_NUMERICHOST) != 0;
 }
 
-// 0 without a list if the servers have to be asked.
+// Returns 0 without a list if the servers must be queried.
 int answer_at_once(const char* name, const char* service, evutil_addrinfo& hints, ev_uint16_t& port,
                    evutil_addrinfo*& list) {
   const bool is_known =

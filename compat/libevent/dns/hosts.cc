@@ -10,14 +10,14 @@
 namespace spate::libevent::dns {
 namespace {
 
-// False if it is none, or has a port.
+// Returns false if it is not an address, or has a port.
 bool read_address(std::string_view word, sockaddr_in6& address, int& size) {
   size = sizeof address;
   if (evutil_parse_sockaddr_port(Word(word).c_str(), reinterpret_cast<sockaddr*>(&address),
                                  &size) != 0) {
     return false;
   }
-  return address.sin6_port == 0;  // Which is where an IPv4 address has its port, too.
+  return address.sin6_port == 0;  // The port of an IPv4 address is at the same place.
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
-// The functions without an evdns_base: they mean one for the whole program, on the loop of
+// The functions without an evdns_base: they use one for the whole program, on the loop of
 // event_init().
 //
-// Semantics: event2/dns_compat.h; which functions make it: probes. libevent's others crash without
-// it; here they make it, or do nothing.
+// Semantics: event2/dns_compat.h; probed: which functions make it. The other functions of libevent
+// crash without it; here they make it, or do nothing.
 #include <utility>
 
 #include "compat/libevent/dns_api.h"

@@ -1,7 +1,7 @@
-// What the resolver has to say: to the program's own function, or as all other lines.
+// The resolver's log messages: to the program's own function, or to the library's log.
 //
-// Semantics: event2/dns.h (evdns_set_log_fn). The texts are this library's own, and there are only
-// those about name servers and about what could not be done.
+// Semantics: event2/dns.h (evdns_set_log_fn). The texts differ from the original's; there are only
+// those about name servers and about failures.
 #pragma once
 
 namespace spate::libevent::dns {

@@ -40,7 +40,7 @@ void call(evdns_callback_type callback, std::uint16_t type, Answer& answer, void
   callback(DNS_ERR_NONE, type_of(type), answer.count, ttl, found, argument);
 }
 
-// Nothing of the lookup is used after the callback, nor during it.
+// The lookup is not used during its callback, nor after it.
 void call_back(evutil_socket_t, short, void* argument) {
   auto* lookup = static_cast<evdns_request*>(argument);
   Answer answer = lookup->answer;
@@ -161,7 +161,7 @@ evdns_request* evdns_base_resolve_reverse_ipv6(evdns_base* base, const in6_addr*
   return start_locked(base, name, EVDNS_TYPE_PTR, DNS_QUERY_NO_SEARCH, callback, argument);
 }
 
-// One that has its answer already is told of that.
+// If the answer has arrived already, it is still delivered.
 void evdns_cancel_request(evdns_base* base, evdns_request* lookup) {
   if (base == nullptr) base = lookup->base;
   const Holding holding(base->lock);

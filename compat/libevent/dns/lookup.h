@@ -1,7 +1,6 @@
-// evdns_request: what a program has asked for, until it has been told.
+// evdns_request: a program's lookup, until its callback has run.
 //
-// Semantics: event2/dns.h; that the callback is called later, from the loop, and what it is given:
-// probes.
+// Semantics: event2/dns.h; probed: the callback is called later, from the loop, and its arguments.
 #pragma once
 
 #include "compat/libevent/dns/answer.h"
@@ -12,8 +11,8 @@ namespace spate::libevent::dns {
 
 struct Query;
 
-// Instead of the program's callback, for who needs more of the answer. If the base goes without
-// telling, `forgotten` is called, with the base's lock, and then nothing else.
+// Replaces the program's callback, for users that need more of the answer. If the base is freed
+// without calling back, `forgotten` is called, with the base's lock, and then nothing else.
 struct Listener {
   void (*answered)(const Answer& answer, void* argument);
   void (*forgotten)(void* argument);
@@ -24,7 +23,7 @@ struct Listener {
 struct evdns_request {
   using Answer = spate::libevent::dns::Answer;
 
-  evdns_base* base;                    // Not to be used once the answer is there.
+  evdns_base* base;                    // Must not be used once the answer is there.
   spate::libevent::dns::Query* query;  // Null once it is.
   evdns_callback_type callback;
   const spate::libevent::dns::Listener* listener;
@@ -35,7 +34,8 @@ struct evdns_request {
   Answer answer;
   spate::libevent::dns::NameText name;
 
-  // The question for the next name, unless the answer is one. Null if there is none.
+  // Returns the query for the next name. Returns null if the answer is final, or if no name is
+  // left.
   spate::libevent::dns::Query* next_query(const Answer& last);
   void deliver(const Answer& whole);
   void deliver_error(int error);
@@ -46,7 +46,7 @@ struct evdns_request {
 
 namespace spate::libevent::dns {
 
-// With the base's lock. Null if the name is none, or there is no memory.
+// Needs the base's lock. Returns null if the name is invalid, or without memory.
 evdns_request* look_up(evdns_base& base, const char* name, std::uint16_t type, int flags,
                        const Listener& listener, void* argument);
 

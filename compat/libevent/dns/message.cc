@@ -16,7 +16,7 @@ std::string_view without_last_dot(std::string_view name) {
   return name;
 }
 
-// Takes the first label off. False if it is none.
+// Removes the first label. Returns false if it is invalid.
 bool take_label(std::string_view& text, std::string_view& label) {
   const std::size_t dot = text.find('.');
   label = text.substr(0, dot);
@@ -29,13 +29,13 @@ bool take_label(std::string_view& text, std::string_view& label) {
 
 // ---- reading
 
-// The labels of one name, wherever they stand.
+// Iterates over the labels of one name, wherever they are.
 class Reader::Labels {
  public:
   Labels(std::span<const std::uint8_t> message, std::size_t first)
       : message_(message), next_(first), lowest_(first) {}
 
-  // False at the end of the name, or of all sense: is_good() tells which.
+  // Returns false at the end of the name, or if it is malformed: is_good() distinguishes these.
   bool next(std::span<const std::uint8_t>& label) {
     while (next_ < message_.size()) {
       const std::size_t size = message_[next_];
@@ -56,7 +56,7 @@ class Reader::Labels {
   }
 
   bool is_good() const { return is_good_; }
-  // Where the name ends for who goes on after it.
+  // The position after the name.
   std::size_t end() const { return end_; }
 
  private:

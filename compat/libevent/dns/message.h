@@ -1,9 +1,9 @@
-// Messages of the domain name system, read and written, for the client and for the server.
+// Messages of the domain name system, parsed and written, for the client and for the server.
 //
-// Semantics: RFC 1035, section 4; RFC 2181. Which names are compressed, and how: probes.
+// Semantics: RFC 1035, section 4; RFC 2181. Probed: which names are compressed, and how.
 //
-// Nothing here knows sockets, or allocates. A reader takes any bytes: a pointer of a compressed
-// name has to point before all that was read of the name, so that each name ends.
+// Nothing here uses sockets, or allocates. A reader takes any bytes: a pointer of a compressed name
+// has to point before all that was read of the name, so that each name ends.
 #pragma once
 
 #include <cstddef>
@@ -42,36 +42,37 @@ struct Question {
   std::uint16_t dns_class;
 };
 
-// A record, but for its name.
+// A record without its name.
 struct Record {
   std::uint16_t type;
   std::uint16_t dns_class;
   std::uint32_t ttl;
-  std::size_t begin;  // Of its data in the message,
+  std::size_t begin;  // The range of its data in the message,
   std::size_t size;
 };
 
-// Each function is false if the bytes end too early or make no sense; nothing can be read then.
+// Each function returns false if the bytes end too early or are malformed; nothing more can be read
+// then.
 class Reader {
  public:
   explicit Reader(std::span<const std::uint8_t> message) : message_(message) {}
 
-  bool header(Header& header);
-  // Not one whose labels have dots or zeros in them: as text it would be another name.
-  bool name(NameText& text);
-  bool question(Question& question);
-  // Goes on behind the record's data.
-  bool record(Record& record);
+  [[nodiscard]] bool header(Header& header);
+  // Rejects labels with dots or zeros in them: as text they would be another name.
+  [[nodiscard]] bool name(NameText& text);
+  [[nodiscard]] bool question(Question& question);
+  // Continues after the record's data.
+  [[nodiscard]] bool record(Record& record);
 
-  // The data of a record, and a reader of it, which may follow pointers to before it.
+  // Returns a reader of a record's data, which may follow pointers to earlier bytes.
   std::span<const std::uint8_t> data_of(const Record& record) const {
     return message_.subspan(record.begin, record.size);
   }
   Reader reader_of(const Record& record) const;
 
-  bool number16(std::uint16_t& number);
-  bool number32(std::uint32_t& number);
-  bool skip_name();
+  [[nodiscard]] bool number16(std::uint16_t& number);
+  [[nodiscard]] bool number32(std::uint32_t& number);
+  [[nodiscard]] bool skip_name();
 
  private:
   class Labels;
@@ -85,28 +86,28 @@ class Reader {
   std::size_t next_ = 0;
 };
 
-// Writes into memory of the caller. What does not fit is not written at all.
+// Writes into memory of the caller. Data that does not fit is not written at all.
 class Writer {
  public:
   explicit Writer(std::span<std::uint8_t> room) : room_(room) {}
 
   std::size_t size() const { return size_; }
 
-  // The header goes where it stands, whatever was written behind it since.
+  // Writes the header at the front, whatever was written after it since.
   void header(const Header& header);
-  // False if it does not fit, or is no name: an empty label within it, one that is too long.
-  // Points to what it has in common with names that were written before. Their text has to stay.
-  bool name(std::string_view text);
-  bool question(std::string_view text, std::uint16_t type, std::uint16_t dns_class);
+  // False if it does not fit, or is no name: an empty label within it, one that is too long. Uses a
+  // pointer for the part in common with names that were written before. Their text must stay valid.
+  [[nodiscard]] bool name(std::string_view text);
+  [[nodiscard]] bool question(std::string_view text, std::uint16_t type, std::uint16_t dns_class);
 
-  // A record of bytes, or of a name.
-  bool record(std::string_view owner, std::uint16_t type, std::uint16_t dns_class,
+  // Writes a record of bytes, or of a name.
+  [[nodiscard]] bool record(std::string_view owner, std::uint16_t type, std::uint16_t dns_class,
               std::uint32_t ttl, std::span<const std::uint8_t> data);
   bool name_record(std::string_view owner, std::uint16_t type, std::uint16_t dns_class,
                    std::uint32_t ttl, std::string_view name);
 
  private:
-  // A name, or the end of one, that was written.
+  // A name that was written, or the end of one.
   struct Known {
     std::string_view text;
     std::uint16_t at;
@@ -118,14 +119,14 @@ class Writer {
   static constexpr std::size_t kKnownMost = 128;
 
   bool number16(std::size_t number);
-  bool number32(std::uint32_t number);
-  bool bytes(const void* bytes, std::size_t size);
-  bool labels(std::string_view text);
+  [[nodiscard]] bool number32(std::uint32_t number);
+  [[nodiscard]] bool bytes(const void* bytes, std::size_t size);
+  [[nodiscard]] bool labels(std::string_view text);
   const Known* find(std::string_view text) const;
   bool record_head(std::string_view owner, std::uint16_t type, std::uint16_t dns_class,
                    std::uint32_t ttl);
   Place place() const { return {size_, known_count_}; }
-  // Takes back what was written since, and says so.
+  // Removes the bytes written since then, and returns false.
   bool give_up(const Place& since);
 
   std::span<std::uint8_t> room_;

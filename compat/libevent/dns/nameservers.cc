@@ -1,10 +1,9 @@
-// The servers that are asked: which one is next, which are down, and their sockets.
+// The name servers: which one is queried next, which are down, and their sockets.
 //
-// Semantics: event2/dns.h ("Internals", evdns_base_nameserver_add and what follows it); the order,
-// the times and what brings a server down: probes.
+// Semantics: event2/dns.h ("Internals", evdns_base_nameserver_add and the functions after it);
+// probed: the order, the times and the failures that mark a server as down.
 //
-// An answer is taken only from the address and the port that was asked: libevent passes over the
-// port.
+// An answer is accepted only from the queried address and port: libevent ignores the port.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -23,11 +22,11 @@ using namespace spate::libevent::dns;
 namespace {
 
 constexpr std::size_t kMessageMost = 4096;
-constexpr int kMessagesInTurn = 64;  // Of one server; a flood leaves the others their turn.
+constexpr int kMessagesInTurn = 64;  // For one server, so that a flood does not block the others.
 constexpr std::int64_t kProbeBackoff = 3;
 constexpr std::string_view kProbedName = "google.com";
 
-constexpr int kNothingLeft = 1;  // Of memory, or of sockets of the address's family.
+constexpr int kNothingLeft = 1;  // No memory, or no socket of the address's family.
 constexpr int kUnusable = 2;
 constexpr int kKnown = 3;
 
@@ -62,7 +61,7 @@ bool set_size(int fd, int option, int size) {
   return size == 0 || setsockopt(fd, SOL_SOCKET, option, &size, sizeof size) == 0;
 }
 
-// A server of this machine is asked from any of its addresses.
+// A server on this machine is queried from any local address, whatever the program binds to.
 bool is_loopback(const Address& address) {
   if (address.any.sa_family == AF_INET) {
     return ntohl(address.ipv4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
@@ -77,7 +76,7 @@ bool set_up(int fd, const Address& address, const Options& options) {
          (!binds || bind(fd, &options.bind_to.any, options.bind_to_size) == 0);
 }
 
-// 0, or why there is none; then it is closed, and errno says more.
+// Returns 0, or the reason for failure; then it is closed, and errno has the error.
 int open_socket(int family, const Address& address, const Options& options, int& fd) {
   fd = socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return kNothingLeft;
@@ -156,7 +155,7 @@ Nameserver* evdns_base::unlink_servers() {
     }
   }
   if (head_ == nullptr) return nullptr;
-  Nameserver* first = std::exchange(head_->next, nullptr);  // Of what is no ring any more.
+  Nameserver* first = std::exchange(head_->next, nullptr);  // Cuts the ring.
   for (Nameserver* server = first; server != nullptr; server = server->next) {
     server->is_gone = true;
   }
@@ -174,7 +173,7 @@ void evdns_base::destroy_servers(Nameserver* servers) {
   }
 }
 
-// ---- which one is asked
+// ---- the choice of a server
 
 Nameserver* evdns_base::pick() {
   if (head_ == nullptr) return nullptr;
@@ -201,7 +200,7 @@ void evdns_base::server_is_up(Nameserver& server) {
   server.timeouts = 0;
   if (server.is_up) return;
   log(Note::message, "name server %s answers again", Shown(server).text);
-  if (server.probe != nullptr) {  // What waited for it is asked elsewhere, as in libevent.
+  if (server.probe != nullptr) {  // Queries that waited for it go to other servers, as in libevent.
     drop(*std::exchange(server.probe, nullptr));
     start_waiting();
   }
@@ -211,7 +210,7 @@ void evdns_base::server_is_up(Nameserver& server) {
   ++up_count_;
 }
 
-// Servers that have failed in the same turn are probed in that order.
+// Servers that failed in the same turn are probed in order of failure.
 std::int64_t evdns_base::probe_time(std::int64_t wait) const {
   std::int64_t time = now() + wait;
   const Nameserver* server = head_;
@@ -242,7 +241,7 @@ void evdns_base::send_probe(Nameserver& server) {
   if (query == nullptr) return note_probe(server, DNS_ERR_UNKNOWN);
   query->probed = &server;
   server.probe = query;
-  server_for_next();  // A probe takes a turn as others do.
+  server_for_next();  // A probe takes a server's turn like a query.
   launch(*query, server);
 }
 

@@ -1,7 +1,7 @@
 // The options of an evdns_base, and resolv.conf.
 //
 // Semantics: event2/dns.h (evdns_base_set_option, evdns_base_resolv_conf_parse), resolv.conf(5);
-// which values are refused or cut, and which part of resolv.conf an option belongs to: probes.
+// probed: which values are rejected or clamped, and which part of resolv.conf an option belongs to.
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 constexpr double kSecondsLeast = 0.001;
 constexpr double kSecondsMost = 100.0 * 365 * 86400;
 
-// What evdns_base_resolv_conf_parse() answers.
+// The results of evdns_base_resolv_conf_parse().
 enum Parsed { kParsed = 0, kCannotOpen = 1, kCannotRead = 2, kNoMemory = 4, kNoNameservers = 6 };
 
 // -1 is no number.
@@ -55,13 +55,13 @@ bool read_address(const char* text, Options& options) {
   return true;
 }
 
-// In resolv.conf options stand before a colon, and programs may write it, too.
+// In resolv.conf a colon follows an option's name, and programs may include it.
 bool is_called(const char* option, const char* name) {
   const std::size_t size = std::strlen(name);
   return std::strncmp(option, name, size) == 0 && (option[size] == '\0' || option[size] == ':');
 }
 
-// The numbers and times among the options, as members.
+// The numeric options, as members.
 struct NumberOption {
   const char* name;
   int Options::* member;
@@ -90,7 +90,7 @@ constexpr TimeOption kTimes[] = {
     {"getaddrinfo-allow-skew", &Options::skew, INT64_MAX},
 };
 
-// Only if its part is among the parts that are asked for. An unknown option is no failure.
+// Sets the option only if its part is among the requested parts. An unknown option is no failure.
 bool set_option(evdns_base& base, const char* option, const char* value, int parts) {
   if (is_called(option, "ndots")) {
     const int ndots = read_number(value);
@@ -156,7 +156,7 @@ void take_command(evdns_base& base, std::string_view line, int parts) {
   }
 }
 
-// If no domain was named, the domain of this host.
+// If no domain was configured, uses the domain of this host.
 void add_own_domain(evdns_base& base) {
   char name[256] = "";
   if (SearchList::count_of(base.search) != 0 || gethostname(name, sizeof name - 1) != 0) return;

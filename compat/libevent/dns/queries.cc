@@ -1,7 +1,7 @@
-// Questions: how they get out, how often, and what is made of the answers.
+// Queries: sending, repeating, and the treatment of answers.
 //
-// Semantics: event2/dns.h ("Internals"); which answers let another server be asked, which bring a
-// server down, and what the program hears of: probes.
+// Semantics: event2/dns.h ("Internals"); probed: which answers cause a query of another server,
+// which mark a server as down, and which reach the program.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -23,7 +23,8 @@ namespace {
 
 constexpr int kReissuesMost = 1;
 
-// Who does not see the question cannot guess how it is written (draft-vixie-dnsext-dns0x20).
+// An attacker who does not see the query cannot guess its letters' case
+// (draft-vixie-dnsext-dns0x20).
 void randomize_case(NameText& name) {
   std::uint8_t bits[(sizeof name + 7) / 8];
   evutil_secure_rng_get_bytes(bits, sizeof bits);
@@ -56,7 +57,7 @@ void QueryList::insert_before(Query* next, Query& query) {
   (next != nullptr ? next->previous : last_) = &query;
 }
 
-// From behind: all have the same time, but for what was set meanwhile.
+// Searches from the end: all have the same timeout, unless that was changed meanwhile.
 void QueryList::insert_by_deadline(Query& query) {
   Query* previous = last_;
   while (previous != nullptr && previous->deadline > query.deadline) previous = previous->previous;
@@ -69,7 +70,7 @@ void QueryList::remove(Query& query) {
   query.previous = query.next = nullptr;
 }
 
-// ---- making them, and their numbers
+// ---- making queries, and their IDs
 
 Query* evdns_base::make_query(std::string_view name, std::uint16_t type, evdns_request* lookup) {
   NameText text;
@@ -103,7 +104,7 @@ Query* evdns_base::find(std::uint16_t id) const {
   return query;
 }
 
-// There is one: fewer are in flight than there are numbers.
+// The loop ends: fewer queries are in flight than there are IDs.
 std::uint16_t evdns_base::unused_id() const {
   std::uint16_t id;
   do {
@@ -163,7 +164,7 @@ void evdns_base::drop(Query& query) {
   release(&query);
 }
 
-// With the first, what was to wait for its time goes out, too, as in libevent.
+// If any starts, unsent queries that wait for their deadline are sent as well, as in libevent.
 void evdns_base::start_waiting() {
   bool is_any = false;
   while (!waiting_.empty()) {
@@ -179,7 +180,8 @@ void evdns_base::start_waiting() {
 
 // ---- sending
 
-// What the kernel takes no more of waits; what it refuses goes to another server after its time.
+// If the kernel's buffer is full, the query waits; if sending fails, it goes to another server
+// after its timeout.
 void evdns_base::transmit(Query& query) {
   Nameserver& server = *query.server;
   const ssize_t sent = server.is_full ? -1
@@ -209,7 +211,7 @@ void evdns_base::transmit_unsent() {
 
 // ---- time
 
-// The server that is to be probed first; null if none is.
+// Returns the server whose probe is due first; null if none is down.
 Nameserver* evdns_base::next_probed() const {
   Nameserver* first = nullptr;
   Nameserver* server = head_;
@@ -231,7 +233,8 @@ void evdns_base::arm_timer() {
   event_add(&timer, &wait);
 }
 
-// What becomes due while this runs, however short the times are, is so in the next turn.
+// Handles only deadlines before this moment: however short the timeouts are, later ones wait for
+// the next turn.
 void evdns_base::run_due() {
   const std::int64_t until = now();
   for (;;) {
@@ -249,7 +252,7 @@ void evdns_base::run_due() {
   arm_timer();
 }
 
-// A timeout counts against the server that is asked next, as in libevent.
+// A timeout counts against the server that is queried next, as in libevent.
 void evdns_base::expire(Query& query) {
   if (query.sent >= options.attempts) {
     Nameserver& server = *query.server;
@@ -286,13 +289,14 @@ void evdns_base::conclude(Query& query, const Answer& answer) {
   finish(query, answer);
 }
 
-// Whatever it says. The server's probe is then over, which may be this query.
+// Called for any answer. It ends the server's probe, which may be this query.
 void evdns_base::note_answer(Query& query) {
   if (query.probed != nullptr) query.probed->probe = nullptr;
   server_is_up(*query.server);
 }
 
-// Another server than this one; it is asked when the query's time is over. False if there is none.
+// Assigns another server; it is queried when the query's timeout expires. Returns false if there is
+// no other.
 bool evdns_base::reissue(Query& query) {
   Nameserver* other = pick();
   if (other == query.server) return false;
@@ -312,7 +316,7 @@ void evdns_base::take_error(Query& query, const Answer& answer) {
         if (reissue(query)) return;
       }
       break;
-    case DNS_ERR_SERVERFAILED:  // Perhaps another server can do it.
+    case DNS_ERR_SERVERFAILED:  // Another server may have the answer.
       return expire(query);
     default:
       note_answer(query);
@@ -320,9 +324,9 @@ void evdns_base::take_error(Query& query, const Answer& answer) {
   finish(query, answer);
 }
 
-// The next name of a lookup takes its turn among the servers before what waits, and is asked for
-// after it, as in libevent. There it waits for ever if no more could be in flight with this one.
-// Nor can what waits go to a server whose probe has just been answered by another.
+// The next name of a lookup takes its turn among the servers before waiting queries, and is sent
+// after them, as in libevent. In libevent it waits for ever if no more could be in flight with this
+// one. A waiting query cannot go to a server whose probe was just answered by another one either.
 void evdns_base::finish(Query& query, const Answer& answer) {
   evdns_request* lookup = query.lookup;
   Nameserver* probed = query.probed;
@@ -339,13 +343,13 @@ void evdns_base::finish(Query& query, const Answer& answer) {
   }
 }
 
-void evdns_base::shut_down(bool tells) {
+void evdns_base::shut_down(bool fails_lookups) {
   for (QueryList* list : {&in_flight_, &waiting_}) {
     while (Query* query = list->first()) {
       evdns_request* lookup = query->lookup;
       drop(*query);
       if (lookup == nullptr) continue;
-      if (tells) {
+      if (fails_lookups) {
         lookup->deliver_error(DNS_ERR_SHUTDOWN);
       } else {
         lookup->forget();

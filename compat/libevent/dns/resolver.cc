@@ -1,6 +1,6 @@
 // The functions of an evdns_base: making it, its servers, its search list, its hosts.
 //
-// Semantics: event2/dns.h; return values, odd flags and odd addresses: probes.
+// Semantics: event2/dns.h; probed: return values, odd flags and odd addresses.
 #include "compat/libevent/dns/resolver.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ void on_timer(evutil_socket_t, short, void* argument) {
   if (!base.is_freed) base.run_due();
 }
 
-// What is wrong with the flags is taken for what is meant most often.
+// Unknown flags select the most common configuration.
 int checked(int flags) {
   if ((flags & ~kKnownFlags) == 0) return flags;
   log(Note::warning, "evdns_base_new: unknown flags; the name servers of the system are used");
@@ -41,7 +41,7 @@ bool reads_resolv_conf(evdns_base* base, int flags) {
   return evdns_base_resolv_conf_parse(base, parts, "/etc/resolv.conf") == 0;
 }
 
-// With the lock, which it gives back meanwhile: see resolver.h.
+// Needs the lock, and releases it meanwhile: see resolver.h.
 void remove_servers(evdns_base& base) {
   Nameserver* servers = base.unlink_servers();
   give_back(base.lock);
@@ -111,7 +111,7 @@ int evdns_base_nameserver_ip_add(evdns_base* base, const char* text) {
     log(Note::warning, "\"%s\" is not the address of a name server", text);
     return kNotAnAddress;
   }
-  // Which is where an IPv6 address has its port, too.
+  // The port of an IPv6 address is at the same place.
   if (address.ipv4.sin_port == 0) address.ipv4.sin_port = htons(kServerPort);
   return add_address(base, &address.any, size);
 }
@@ -156,7 +156,7 @@ void evdns_base_search_clear(evdns_base* base) {
   SearchList::give_up(std::exchange(base->search, nullptr));
 }
 
-// Before those that are there.
+// Adds them before the existing ones.
 void evdns_base_search_add(evdns_base* base, const char* domain) {
   const Holding holding(base->lock);
   replace(base->search, SearchList::with_domain(base->search, domain, SearchList::Place::first));

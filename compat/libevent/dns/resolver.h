@@ -1,17 +1,17 @@
-// evdns_base: name servers, the questions that they were asked, and the settings.
+// evdns_base: name servers, their queries, and the settings.
 //
-// Semantics: event2/dns.h; which server is asked when, what an answer means for the server, and all
-// times: probes.
+// Semantics: event2/dns.h; probed: the choice of a server, the effect of an answer on it, and all
+// times.
 //
-// spate::Resolver is not used below. It is c-ares, in one way for the whole program, while
+// spate::Resolver is not used below. It configures c-ares once for the whole program, while
 // libevent's programs choose servers and change them at any time, see which one is up, set each
-// time and number of tries, and hear of the first answer in the same turn of the loop.
+// timeout and number of tries, and get the first answer in the same turn of the loop.
 //
-// A lookup (evdns_request) is what the program has. It asks one question at a time, several if it
-// searches. A Query is such a question, or a probe of a server that is down. Those that servers are
-// asked now are in flight, the others wait.
+// A lookup (evdns_request) belongs to the program. It sends one query at a time, several if it
+// searches. A Query is one of these, or a probe of a server that is down. Queries that were sent
+// are in flight, the others wait.
 //
-// Threads: whoever calls a function below holds the base's lock, if it has one. The program's
+// Threads: the caller of a function below holds the base's lock, if it has one. The program's
 // callbacks are called from the loop without it. The two kinds of events, of a server's socket and
 // of the base's timer, are deleted without it: that waits for a callback in another thread.
 #pragma once
@@ -46,7 +46,7 @@ union Address {
 struct Options {
   std::int64_t timeout = 5 * kSecond;
   std::int64_t first_probe = 10 * kSecond;
-  std::int64_t skew = 3 * kSecond;  // How much later the other family's answer may come.
+  std::int64_t skew = 3 * kSecond;  // How long one family's answer waits for the other.
   int attempts = 3;
   int max_timeouts = 3;
   int max_in_flight = 64;
@@ -59,7 +59,7 @@ struct Options {
 
 struct Query;
 
-// One server, and its socket. It stays until all servers are cleared.
+// One server, and its socket. It exists until all servers are cleared.
 struct Nameserver {
   evdns_base* base;
   Nameserver* next;  // In a ring.
@@ -74,8 +74,8 @@ struct Nameserver {
   int timeouts;
   int failures;
   bool is_up;
-  bool is_full;  // The kernel takes no more at the moment.
-  bool is_gone;  // A callback that waited for the lock comes too late.
+  bool is_full;  // The kernel's buffer is full.
+  bool is_gone;  // A callback that waited for the lock must not use it.
 };
 
 struct Query {
@@ -88,7 +88,7 @@ struct Query {
   std::int64_t deadline;
   int sent;
   int reissued;
-  bool is_unsent;  // The server's socket was full, or this is not the server that was asked first.
+  bool is_unsent;  // The server's socket was full, or the query was moved to another server.
   std::uint16_t type;
   std::uint16_t id;
   std::uint16_t size;
@@ -116,7 +116,8 @@ inline constexpr int kBuckets = 256;
 
 std::int64_t now();
 
-// Of evdns_getaddrinfo(): what has been answered and not been told goes on without the base.
+// For evdns_getaddrinfo(): requests that are answered but not yet delivered continue without the
+// base.
 void orphan_address_requests(evdns_base& base);
 
 }  // namespace spate::libevent::dns
@@ -136,16 +137,18 @@ struct evdns_base {
   spate::libevent::dns::Hosts hosts;
   SearchList* search;
   evdns_getaddrinfo_request* address_requests;
-  bool rests_when_idle;  // Nothing in flight does not keep the loop alive.
+  bool rests_when_idle;  // If nothing is in flight, it does not keep the loop alive.
   bool is_freed;
 
   // ---- servers (nameservers.cc)
 
-  // 0, or what event2/dns.h has no names for: 1 no memory or no socket, 2 of no use, 3 known.
-  int add_server(const sockaddr* address, socklen_t size);
+  // Returns 0, or a code without a name in event2/dns.h: 1 no memory or no socket, 2 invalid, 3
+  // known already.
+  [[nodiscard]] int add_server(const sockaddr* address, socklen_t size);
   Nameserver* server_at(int index) const;
   int server_count() const { return server_count_; }
-  // Takes all of them away, for remove_servers() without the lock. What they were asked waits.
+  // Unlinks all servers, so that remove_servers() can destroy them without the lock. Their queries
+  // wait.
   Nameserver* unlink_servers();
   static void destroy_servers(Nameserver* servers);
   void server_is_up(Nameserver& server);
@@ -156,7 +159,7 @@ struct evdns_base {
 
   // ---- questions (queries.cc)
 
-  // Null if it is no name, or there is no memory.
+  // Returns null for an invalid name, or without memory.
   Query* make_query(std::string_view name, std::uint16_t type, evdns_request* lookup);
   void submit(Query& query);
   void drop(Query& query);
@@ -164,8 +167,8 @@ struct evdns_base {
   void take_message(std::span<const std::uint8_t> message);
   void run_due();
   void arm_timer();
-  // Ends all questions: their lookups hear of it, or are forgotten.
-  void shut_down(bool tells);
+  // Ends all queries. Fails their lookups if `fails_lookups` is true; otherwise drops them.
+  void shut_down(bool fails_lookups);
 
  private:
   std::int64_t probe_time(std::int64_t wait) const;
@@ -174,7 +177,7 @@ struct evdns_base {
   void watch(Nameserver& server);
   void note_in_flight(Nameserver& server, int change);
   Nameserver* pick();
-  Nameserver* server_for_next();  // Null if no more may be in flight, or there is none.
+  Nameserver* server_for_next();  // Null if no more may be in flight, or there is no server.
   std::uint16_t unused_id() const;
   Query** bucket(std::uint16_t id) { return &by_id_[id % spate::libevent::dns::kBuckets]; }
   Query* find(std::uint16_t id) const;
@@ -184,17 +187,17 @@ struct evdns_base {
   void transmit(Query& query);
   void transmit_unsent();
   void expire(Query& query);
-  bool reissue(Query& query);
+  [[nodiscard]] bool reissue(Query& query);
   void conclude(Query& query, const Answer& answer);
   void note_answer(Query& query);
   void take_error(Query& query, const Answer& answer);
   void finish(Query& query, const Answer& answer);
 
-  Nameserver* head_;  // The next to be asked.
+  Nameserver* head_;  // The next server to query.
   int server_count_;
   int up_count_;
   int in_flight_count_;
-  QueryList in_flight_;  // The first to time out comes first.
+  QueryList in_flight_;  // Sorted by timeout.
   QueryList waiting_;
   Query* by_id_[spate::libevent::dns::kBuckets];
 };

@@ -9,7 +9,7 @@
 namespace spate::libevent::dns {
 namespace {
 
-// False if it is too long to be a name.
+// Returns false if it is too long for a name.
 bool join(std::string_view name, std::string_view domain, NameText& joined) {
   const std::string_view dot = domain.data() == nullptr || name.ends_with('.') ? "" : ".";
   const std::size_t size = name.size() + dot.size() + domain.size();

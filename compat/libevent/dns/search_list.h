@@ -1,9 +1,9 @@
 // The domains in which names are looked up, and the names that follow from them.
 //
-// Semantics: event2/dns.h ("Searching"); resolv.conf(5); which name comes when, and what becomes of
-// odd domains: probes.
+// Semantics: event2/dns.h ("Searching"); resolv.conf(5); probed: the order of names, and the
+// treatment of odd domains.
 //
-// A list never changes: a lookup goes on with the one that it began with.
+// A list never changes: a lookup keeps the one that it began with.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ class SearchList {
   static constexpr int kNdots = 1;
   enum class Place { first, last };
 
-  // Each is null if there is no memory, and then the old one stays as it is. None is an empty one.
+  // Each returns null without memory, and then the old one stays as it is. A null list is empty.
   static SearchList* with_domain(const SearchList* old, std::string_view domain, Place place);
   static SearchList* with_ndots(const SearchList* old, int ndots);
 
@@ -33,7 +33,7 @@ class SearchList {
  private:
   static SearchList* make(const SearchList* old, int ndots, std::size_t more);
 
-  // Behind this: the domains, each with a zero at its end.
+  // The domains follow in memory, each with a zero at its end.
   char* text() { return reinterpret_cast<char*>(this + 1); }
   const char* text() const { return reinterpret_cast<const char*>(this + 1); }
 
@@ -43,15 +43,16 @@ class SearchList {
   std::size_t size_;
 };
 
-// The names that one lookup tries, one after the other.
+// Iterates over the names that one lookup tries.
 class Candidates {
  public:
-  // All of zeroed memory is the name alone.
+  // Zeroed memory is the name alone.
   void begin(SearchList* list, std::string_view name);
   void end();
 
-  // False when there are no more, or the next cannot be: too long, or an empty name with a domain.
-  bool next(std::string_view name, NameText& candidate);
+  // Returns false at the end, or if the next name is invalid: too long, or an empty name with a
+  // domain.
+  [[nodiscard]] bool next(std::string_view name, NameText& candidate);
 
  private:
   enum class Raw : unsigned char { untried, first, last, tried };

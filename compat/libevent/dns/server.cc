@@ -1,10 +1,10 @@
-// DNS servers: a socket whose questions the program answers.
+// DNS servers: a socket whose queries the program answers.
 //
-// Semantics: event2/dns.h (evdns_add_server_port_with_base and what follows it); which messages are
-// passed over, and what a reply is made of: probes.
+// Semantics: event2/dns.h (evdns_add_server_port_with_base and the functions after it); probed:
+// which messages are ignored, and the form of a reply.
 //
-// libevent crashes on messages that are shorter than a header, and sends what its memory held when
-// a reply is too long. Here the first are passed over, and a long reply ends with its last whole
+// libevent crashes on messages that are shorter than a header, and sends uninitialised memory when
+// a reply is too long. Here the first are ignored, and a long reply ends with its last whole
 // record.
 //
 // Threads: a port has a lock. The program's callback is called without it.
@@ -32,7 +32,7 @@ constexpr int kMessagesInTurn = 64;
 constexpr int kSections = 3;
 constexpr int kCodeMost = 15;
 
-// Behind it: the data, then the name.
+// The data and the name follow in memory.
 struct ReplyItem {
   std::uint8_t* data() { return reinterpret_cast<std::uint8_t*>(this + 1); }
   const std::uint8_t* data() const { return reinterpret_cast<const std::uint8_t*>(this + 1); }
@@ -69,7 +69,7 @@ struct evdns_server_port {
   evdns_request_callback_fn_type callback;
   void* argument;
   Reply* unsent;   // In order.
-  int references;  // The program's, one of each request, and one while callbacks run.
+  int references;  // The program's, one for each request, and one while callbacks run.
   bool is_closed;
 };
 
@@ -86,7 +86,7 @@ void destroy(Reply* reply) {
   release(reply);
 }
 
-// With the lock, which it gives back; the last one's port goes.
+// Needs the lock, and releases it. The last reference frees the port.
 void give_up(evdns_server_port& port) {
   void* lock = port.lock;
   const bool is_last = --port.references == 0;
@@ -105,7 +105,7 @@ void give_up(evdns_server_port& port) {
 void end(Reply* reply) {
   evdns_server_port& port = *reply->port;
   destroy(reply);
-  --port.references;  // Not the last: who calls has another.
+  --port.references;  // Not the last reference: the caller has another.
 }
 
 // ---- reading
@@ -151,7 +151,7 @@ Reply* read_request(std::span<const std::uint8_t> message) {
   return nullptr;
 }
 
-// With the lock, which it gives back while the program is called.
+// Needs the lock, and releases it while the program's callback runs.
 void hand_over(evdns_server_port& port, Reply* reply) {
   reply->port = &port;
   ++port.references;
@@ -200,7 +200,7 @@ bool write_item(Writer& writer, const ReplyItem& item) {
   return writer.name_record(item.name, item.type, item.dns_class, item.ttl, target);
 }
 
-// All records as far as they fit; then it is marked as cut.
+// Writes all records that fit, and sets the truncation flag if some do not.
 bool write_records(Writer& writer, const Reply& reply, std::uint16_t (&counts)[kSections]) {
   for (int section = 0; section < kSections; ++section) {
     for (const ReplyItem* item = reply.items[section]; item != nullptr; item = item->next) {
@@ -326,7 +326,7 @@ evdns_server_port* evdns_add_server_port_with_base(event_base* base, evutil_sock
   return nullptr;
 }
 
-// Requests that the program still has can be answered.
+// Pending requests can still be answered.
 void evdns_close_server_port(evdns_server_port* port) {
   acquire(port->lock);
   port->is_closed = true;

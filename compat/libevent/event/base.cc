@@ -33,7 +33,7 @@ bool event_base::open() {
       {.loop = {.backend = method_.name}, .dispatcher = this, .guarded = true});
   if (!loop) return false;
   loop_ = std::move(*loop);
-  loop_->ref();  // Whether there is anything to wait for is decided here, not there.
+  loop_->ref();  // The base decides whether there is anything to wait for, not the loop.
   signals_.set_loop(*loop_);
   if (!has_locks() || (flags_ & EVENT_BASE_FLAG_NOLOCK) != 0) return true;
   lock_ = make_lock();
@@ -63,7 +63,7 @@ event_base* event_base::create(const event_config* config) {
   return base.release();
 }
 
-// The loop goes before the events of event_base_once(), which it stops.
+// The loop is destroyed before the events of event_base_once(), which it stops.
 event_base::~event_base() {
   if (loop_ != nullptr) forget_all_events();
   loop_.reset();
@@ -74,9 +74,16 @@ event_base::~event_base() {
   free_lock(lock_);
 }
 
-// Descriptors that were closed meanwhile are looked for first: the new loop's own may get their
-// numbers.
+// Closed descriptors are dropped first: the new loop's own may get their numbers. Methods that
+// accept a bad descriptor when it is added accept it here, too.
 bool event_base::reinit() {
+  signals_.forget_raised();
+  const bool has_all = !watches_at_once_ || unwatch_closed();
+  return !loop_->after_fork() && has_all;
+}
+
+// False if there was one.
+bool event_base::unwatch_closed() {
   std::size_t count;
   event** events = list_events(count);
   bool has_all = true;
@@ -89,8 +96,7 @@ bool event_base::reinit() {
     has_all = false;
   }
   release(events);
-  signals_.forget_raised();
-  return !loop_->after_fork() && has_all;
+  return has_all;
 }
 
 const char* event_base::method_name() const {
@@ -142,7 +148,7 @@ int event_base_get_npriorities(event_base* base) {
   return base->priorities();
 }
 
-// There is nothing that counts as virtual: no event here is the library's own.
+// No event counts as virtual: none is internal to the library.
 int event_base_get_num_events(event_base* base, unsigned kinds) {
   const Holding holding(base->lock());
   int count = 0;

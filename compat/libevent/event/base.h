@@ -1,11 +1,11 @@
-// event_base: one spate loop, and what libevent has beyond it.
+// event_base: one spate loop, and the parts of libevent beyond it.
 //
 // Semantics: event2/event.h; order, return values and counts: probes.
 //
-// The base is the Dispatcher of its loop. What becomes ready or expires is only put into the queue
-// of active events while spate runs; callbacks are called afterwards (loop.cc), without the lock.
+// The base is the Dispatcher of its loop. Ready and expired events are only queued as active while
+// spate runs; callbacks are called afterwards (loop.cc), without the lock.
 //
-// Threads: whoever calls a function below holds the base's lock, if it has one; between
+// Threads: the caller of a function below holds the base's lock, if it has one; between
 // before_wait() and after_wait() the loop's own thread does not.
 #pragma once
 
@@ -30,10 +30,10 @@ struct OnceEvent;
 // The deadline of an event without a timeout.
 inline constexpr std::int64_t kNever = INT64_MAX;
 
-// How event_del() treats a callback of the event that is running in another thread.
+// How event_del() treats a callback of the event that runs on another thread.
 enum class Running { ignore, wait, wait_unless_finalized };
 
-// How many there are, and the most there were.
+// The current number, and the maximum.
 struct Count {
   int now = 0;
   int max = 0;
@@ -50,45 +50,46 @@ struct event_base final : public spate::Dispatcher {
   using Closure = spate::libevent::Closure;
   using Running = spate::libevent::Running;
 
-  // Null, with a warning, if no method can be had, or no memory.
+  // Returns null, with a warning, if no method is available, or without memory.
   static event_base* create(const event_config* config);
   event_base(const event_base&) = delete;
   event_base& operator=(const event_base&) = delete;
-  // All events are then no longer pending; their memory stays the program's.
+  // Afterwards no event is pending; their memory stays the program's.
   ~event_base() override;
 
   // ---- events (events.cc)
 
-  // `timeout` may be null. -1 on failure, which leaves everything as it was.
-  int add(event& ev, const timeval* timeout) {
+  // `timeout` may be null. Returns -1 on failure, without any change.
+  [[nodiscard]] int add(event& ev, const timeval* timeout) {
     return timeout == nullptr ? add_without_timeout(ev) : add_for(ev, *timeout);
   }
   int del(event& ev, Running running);
   void remove_timer(event& ev);
   void forget_descriptor(event& ev) { loop_->stop_before_close(spate::libevent::fd_node(ev)); }
-  // Queues an event to be called, or adds to what it is called with.
+  // Queues an event, or adds to the events that its callback gets.
   void activate(event& ev, short what, int calls);
-  void activate_deferred(event& ev);
-  // Does not wait; makes the event one that ends with `closure`.
+  bool activate_deferred(event& ev);
+  // Does not wait; makes `closure` the event's last action.
   void finalize(event& ev, event_finalize_callback_fn callback, Closure closure);
+  void finalize_deferred(event& ev, event_finalize_callback_fn callback);
 
   // ---- the loop (loop.cc)
 
-  int loop(int flags);
+  [[nodiscard]] int loop(int flags);
   void leave_at_once() { is_breaking_ = true; }
   void leave_after_active() { is_exiting_ = true; }
   void look_again() { continues_ = true; }
   bool is_breaking() const { return is_breaking_; }
   bool is_exiting() const { return is_exiting_; }
   event* running_event() const;
-  // Instead of the loop, before the base goes: only those that wait for their finalizer are called.
+  // Called before the base is freed, instead of the loop: calls only pending finalizers.
   void call_finalizers();
 
   // ---- time: nanoseconds of the monotonic clock (base_time.cc)
 
   std::int64_t now() const { return time_is_cached_ ? loop_->now().count() : read_clock(); }
   void refresh_time();
-  // What to add for the time of day; stays the same for a while.
+  // Returns the offset from the monotonic clock to the time of day; stays the same for a while.
   std::int64_t to_wall_clock();
   bool time_is_cached() const { return time_is_cached_; }
 
@@ -97,32 +98,33 @@ struct event_base final : public spate::Dispatcher {
   const char* method_name() const;
   int features() const { return method_.features; }
   int priorities() const { return active_.priorities(); }
-  bool set_priorities(int count) { return active_.set_priorities(count); }
+  [[nodiscard]] bool set_priorities(int count) { return active_.set_priorities(count); }
   bool has_active() const { return activated_.now > 0; }
   spate::libevent::Count& added() { return added_; }
   spate::libevent::Count& activated() { return activated_; }
   spate::libevent::CommonTimeouts& common_timeouts() { return common_timeouts_; }
   event* first_of_signal(int number) const { return signals_.first(number); }
   spate::libevent::OnceEvent*& once_events() { return once_events_; }
-  bool reinit();
+  [[nodiscard]] bool reinit();
   void make_notifiable() { is_notifiable_ = true; }
 
   // All events that are added or active, each once: descriptors, signals, timers by deadline, then
-  // those that are only active. To be released; null if there are none, or no memory.
+  // those that are only active. The caller frees the list; null if there are no events, or no
+  // memory.
   event** list_events(std::size_t& count) const;
-  // Activates what is pending on `fd`, or with EV_TIMEOUT the timeouts of events with that `fd`.
+  // Activates the pending events of `fd`, or with EV_TIMEOUT the timeouts of events with that `fd`.
   void activate_by_fd(int fd, short what);
   void activate_by_signal(int number);
 
   void* lock() const { return lock_; }
-  // Wakes the loop if another thread sleeps in it.
+  // Wakes the loop if another thread is waiting in it.
   void notify() {
     if (is_elsewhere()) loop_->wake();
   }
 
  private:
   event_base(const spate::libevent::Method& method, const event_config* config);
-  bool open();
+  [[nodiscard]] bool open();
 
   void ready(spate::Loop& loop, spate::FdNode& node, spate::Events events) override;
   void expired(spate::Loop& loop, spate::TimerNode& node) override;
@@ -132,32 +134,34 @@ struct event_base final : public spate::Dispatcher {
 
   // Only epoll does.
   bool knows_edges() const { return (supported_ & EV_ET) != 0; }
-  // Whether another thread than the calling one is in the loop.
+  // Returns true if another thread is in the loop.
   bool is_elsewhere() const {
     return is_notifiable_ && is_running_ && spate::libevent::threads.id != nullptr &&
            spate::libevent::threads.id() != runner_;
   }
 
-  int add_without_timeout(event& ev);
-  int add_for(event& ev, const timeval& timeout);
-  int add_until(event& ev, std::int64_t deadline, bool may_be_another_file);
+  [[nodiscard]] int add_without_timeout(event& ev);
+  [[nodiscard]] int add_for(event& ev, const timeval& timeout);
+  [[nodiscard]] int add_until(event& ev, std::int64_t deadline, bool may_be_another_file);
   bool is_to_be_inserted(event& ev) const;
-  bool insert(event& ev, bool may_be_another_file);
+  [[nodiscard]] bool insert(event& ev, bool may_be_another_file);
   void take_out(event& ev);
-  bool watch(event& ev, bool may_be_another_file);
+  [[nodiscard]] bool watch(event& ev, bool may_be_another_file);
   [[gnu::noinline]] bool watch_none(event& ev);
-  bool watch_now(event& ev);
+  [[nodiscard]] bool watch_now(event& ev);
   [[gnu::noinline]] bool watch_after(event& ev, std::error_code error);
   [[gnu::noinline]] bool watch_later(event& ev);
   void on_refused(event& ev);
   void watch_again();
   void activate_refused();
   void activate_timeouts(int fd);
-  bool mixes_edges(const event& ev) const;
-  bool set_timer(event& ev, std::int64_t deadline);
+  [[nodiscard]] bool mixes_edges(const event& ev) const;
+  [[nodiscard]] bool set_timer(event& ev, std::int64_t deadline);
   void stop_timer(event& ev);
   void activate_inline(event& ev, short what, int calls);
   void enqueue(event& ev);
+  // Queues the events that were put off. Returns how many there were.
+  [[nodiscard]] int admit_later();
   void queue_signals();
   void collect_signals();
   void dequeue(event& ev) {
@@ -172,11 +176,12 @@ struct event_base final : public spate::Dispatcher {
   void remove_for_call(event& ev);
   void wait_for_callback(event& ev);
   void forget_all_events();
+  [[nodiscard]] bool unwatch_closed();
 
   bool turn(bool may_block);
   void log_end(int result) const;
-  int call_active();
-  int call_line(int priority);
+  [[nodiscard]] int call_active();
+  [[nodiscard]] int call_line(int priority);
   void call(event& ev);
   void invoke(event& ev);
   void call_signal(event& ev);
@@ -189,36 +194,36 @@ struct event_base final : public spate::Dispatcher {
     }
   }
   void wake_waiting();
-  bool is_enough(int called, std::int64_t end);
+  [[nodiscard]] bool is_enough(int called, std::int64_t end);
 
   static std::int64_t read_clock() { return spate::system_clock().monotonic().count(); }
 
-  // The order of the members: what a callback's way through the base touches, first.
+  // Members in the order of use: those on the path of a callback come first.
   std::unique_ptr<spate::Loop> loop_;
   void* lock_ = nullptr;
   spate::libevent::ActiveQueue active_;
-  spate::libevent::Count added_;      // Once for each of a descriptor or signal, a timeout, a turn.
-  spate::libevent::Count activated_;  // Those in the queue.
-  bool watches_at_once_;              // The kernel is told of a descriptor when it is added.
+  spate::libevent::Count added_;      // Once for a descriptor or signal, a timeout, a turn.
+  spate::libevent::Count activated_;  // The events in the queue.
+  bool watches_at_once_;              // Adding a descriptor registers it with the kernel.
   bool may_cache_time_;
   bool time_is_cached_ = false;
   bool is_notifiable_ = false;
   bool is_running_ = false;
   bool is_exiting_ = false;
   bool is_breaking_ = false;
-  bool continues_ = false;  // The loop is to look for events before it calls more.
-  short supported_;         // EV_READ, EV_WRITE, and what else the method knows.
+  bool continues_ = false;  // The loop must poll before it calls more events.
+  short supported_;         // EV_READ, EV_WRITE, and other events of the method.
   int running_priority_ = -1;
-  event_callback* current_ = nullptr;  // Whose callback is being called.
-  std::uint32_t calls_left_ = 0;       // Of a signal event that is being called.
-  int deferred_in_turn_ = 0;           // How many were activated since the last turn.
+  event_callback* current_ = nullptr;  // The event whose callback runs.
+  std::uint32_t calls_left_ = 0;       // In the signal event whose callback runs.
+  int deferred_in_turn_ = 0;           // Deferred events activated since the last turn.
   int waiting_ = 0;                    // Threads that wait for the current callback.
   void* callback_ended_ = nullptr;     // The condition that they wait for.
   unsigned long runner_ = 0;           // The thread in the loop.
 
-  event* unwatched_ = nullptr;  // Added, but without a descriptor that could become ready.
+  event* unwatched_ = nullptr;  // Added, but without a descriptor that can become ready.
   event* refused_ = nullptr;    // Added, with a descriptor that counts as ready (watch_again()).
-  event* being_watched_ = nullptr;  // The event whose descriptor spate is just being given.
+  event* being_watched_ = nullptr;  // The event whose descriptor is being registered.
   spate::libevent::OnceEvent* once_events_ = nullptr;
   const spate::libevent::Method& method_;
   int flags_;
@@ -226,6 +231,6 @@ struct event_base final : public spate::Dispatcher {
   std::int64_t wall_offset_ = 0;
   std::int64_t wall_read_at_ = INT64_MIN;
   spate::libevent::CommonTimeouts common_timeouts_;
-  spate::libevent::Signals signals_;  // After the loop, which it wakes.
-  event signals_due_{};               // In the queue when signals were raised.
+  spate::libevent::Signals signals_;  // After the loop, which they wake.
+  event signals_due_{};               // Queued when signals were raised.
 };

@@ -1,7 +1,7 @@
-// The time that a base goes by.
+// The time of a base.
 //
-// Semantics: event2/event.h (event_base_gettimeofday_cached, event_base_update_cache_time); what
-// is answered outside the loop: probes.
+// Semantics: event2/event.h (event_base_gettimeofday_cached, event_base_update_cache_time); probed:
+// the results outside the loop.
 //
 // spate reads the clock once after each wait. While callbacks run, that reading is the base's time.
 #include "compat/libevent/event/base.h"
@@ -13,7 +13,7 @@ void event_base::refresh_time() {
   if (time_is_cached_) loop_->update_now();
 }
 
-// Read anew each five seconds or so, and not at each question: it would cost more than the clock.
+// Read again about every five seconds, not at each call: that would cost more than the clock.
 std::int64_t event_base::to_wall_clock() {
   constexpr std::int64_t kGoodFor = 5'000'000'000;
   const std::int64_t monotonic = now();

@@ -1,12 +1,12 @@
-// Events of descriptors that the library itself closes.
+// Events of descriptors that the library closes itself.
 #pragma once
 
 #include "compat/libevent/event_api.h"
 
 namespace spate::libevent {
 
-// The descriptor of the event, which is not pending any more, is closed next, before the loop waits
-// again: the kernel need not be told, and no other thread can get the number while it is.
+// Called just before the descriptor of an event that is not pending is closed, before the loop
+// waits again. So no call to the kernel is needed, and no other thread can get the number before.
 void forget_descriptor(event& ev);
 
 }  // namespace spate::libevent

@@ -10,7 +10,7 @@ namespace spate::libevent {
 
 namespace {
 
-// Microseconds below zero stay as they are, and so does exactly a million.
+// Negative microseconds stay as they are, and so does exactly a million.
 timeval carried(timeval duration) {
   if (duration.tv_usec <= kMicrosPerSecond) return duration;
   const auto seconds = static_cast<std::uint64_t>(duration.tv_sec);

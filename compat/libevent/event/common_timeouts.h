@@ -1,11 +1,11 @@
-// CommonTimeouts: the durations that a program told a base it will use often.
+// CommonTimeouts: the durations that a program has announced to a base as frequent.
 //
-// Semantics: event2/event.h (event_base_init_common_timeout); that a copy of the value is as good,
-// and how many there may be: probes.
+// Semantics: event2/event.h (event_base_init_common_timeout); probed: a copy of the value works as
+// well; their maximum number.
 //
-// A program gets a timeval that the library knows again: above the 20 bits that microseconds take,
-// tv_usec has a mark and the number of the duration. spate's timers need no such hint, so all that
-// is left to do is to take the mark off.
+// A program gets a timeval that the library recognises: above the 20 bits of the microseconds,
+// tv_usec has a mark and the number of the duration. spate's timers do not need the hint, so the
+// library only removes the mark.
 #pragma once
 
 #include "compat/libevent/event_api.h"
@@ -20,10 +20,11 @@ class CommonTimeouts {
   CommonTimeouts& operator=(const CommonTimeouts&) = delete;
   ~CommonTimeouts();
 
-  // Stays where it is as long as the base lives. Null if there are too many, or no memory.
+  // Stays at its address while the base exists. Returns null if there are too many, or without
+  // memory.
   const timeval* add(const timeval& duration);
 
-  // Without the mark, if it has one.
+  // Removes the mark, if there is one.
   timeval duration_of(const timeval& timeout) const {
     return is_marked(timeout) ? plain(timeout) : timeout;
   }
@@ -34,7 +35,7 @@ class CommonTimeouts {
   static constexpr long kMarkMask = 0xf0000000;
   static constexpr long kMark = 0x50000000;
 
-  static int number_in(const timeval& timeout) {
+  [[nodiscard]] static int number_in(const timeval& timeout) {
     return static_cast<int>(timeout.tv_usec >> kMicrosBits & (kMax - 1));
   }
   bool is_marked(const timeval& timeout) const {

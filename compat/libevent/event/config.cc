@@ -44,7 +44,7 @@ using namespace spate::libevent;
 event_config* event_config_new() { return new (std::nothrow) event_config; }
 void event_config_free(event_config* config) { delete config; }
 
-// A method that does not exist is avoided without trouble.
+// Avoiding an unknown method is not an error.
 int event_config_avoid_method(event_config* config, const char* name) {
   if (name == nullptr) {
     errno = EINVAL;

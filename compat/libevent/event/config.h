@@ -1,7 +1,7 @@
-// event_config: what a program asks of a base before it is made.
+// event_config: a program's requirements for a base.
 //
-// Semantics: event2/event.h (event_config_*, event_base_new_with_config); the environment and the
-// features of each method: probes.
+// Semantics: event2/event.h (event_config_*, event_base_new_with_config); probed: the environment
+// and the features of each method.
 #pragma once
 
 #include <climits>
@@ -12,7 +12,7 @@
 namespace spate::libevent {
 
 struct Method {
-  const char* name;      // spate's for it as well.
+  const char* name;      // spate's name as well.
   const char* variable;  // Set in the environment, it forbids the method.
   int features;          // EV_FEATURE_*
 };
@@ -23,17 +23,17 @@ inline constexpr Method kMethods[] = {
     {"select", "EVENT_NOSELECT", EV_FEATURE_FDS},
 };
 
-// After how much, beginning with which priority, the loop looks for new events.
+// The number of calls, and the first priority, after which the loop polls for new events.
 struct DispatchLimits {
-  std::int64_t interval = -1;  // Nanoseconds; negative is no limit.
+  std::int64_t interval = -1;  // Nanoseconds; negative: no limit.
   int callbacks = INT_MAX;
   int from_priority = 0;
 };
 
-// The first method that `config`, which may be null, and the environment allow; null if none.
+// Returns the first method that `config`, which may be null, and the environment allow, or null.
 const Method* choose_method(const event_config* config);
-// The flags asked for (EVENT_BASE_FLAG_*), with those of the environment.
-int flags_from(const event_config* config);
+// Returns the requested flags (EVENT_BASE_FLAG_*), with those of the environment.
+[[nodiscard]] int flags_from(const event_config* config);
 DispatchLimits limits_from(const event_config* config);
 
 }  // namespace spate::libevent

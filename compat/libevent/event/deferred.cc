@@ -1,11 +1,18 @@
-// Semantics: how many are called before the loop looks for others: probes.
+// Probed: how many are called before the loop polls for others.
 #include "compat/libevent/event/deferred.h"
 
 #include "compat/libevent/event/base.h"
 
-void spate::libevent::activate_deferred(event& ev) {
+bool spate::libevent::activate_deferred(event& ev) {
   event_base& base = *ev.ev_base;
   const Holding holding(base.lock());
-  base.activate_deferred(ev);
+  const bool is_new = base.activate_deferred(ev);
   base.notify();
+  return is_new;
+}
+
+void spate::libevent::finalize_deferred(event& ev, event_finalize_callback_fn callback) {
+  event_base& base = *ev.ev_base;
+  const Holding holding(base.lock());
+  base.finalize_deferred(ev, callback);
 }

@@ -1,7 +1,7 @@
 // The functions of event2/event.h that take an event.
 //
-// Semantics: event2/event.h; answers to events without a base, and to what does not go together:
-// probes.
+// Semantics: event2/event.h; probed: the results for events without a base, and for invalid
+// combinations.
 #include "compat/libevent/debug_mode.h"
 #include "compat/libevent/event/base.h"
 #include "compat/libevent/log.h"
@@ -11,7 +11,7 @@ using namespace spate::libevent;
 
 namespace {
 
-// Its address is what event_self_cbarg() returns.
+// event_self_cbarg() returns its address.
 char self_argument;
 
 void check_set_up(const event* ev, const char* function) {
@@ -38,22 +38,31 @@ ev_uint8_t default_priority(const event_base* base) {
   return base != nullptr ? static_cast<ev_uint8_t>(base->priorities() / 2) : ev_uint8_t{0};
 }
 
-// Programs delete events after their base, which libevent lets pass. With locks there may be a
-// callback to wait for; a signal's may have to be called again.
+// Programs delete events after their base, which libevent tolerates. With locks a callback may be
+// running; a signal's event may have calls left.
 bool is_idle(const event* ev) {
   constexpr int kPending = EVLIST_TIMEOUT | EVLIST_INSERTED | EVLIST_ACTIVE;
   return !has_locks() && (ev->ev_evcallback.evcb_flags & kPending) == 0 &&
          (ev->ev_events & EV_SIGNAL) == 0;
 }
 
-// Whether nothing is to be checked.
+// Returns true if no check is needed.
 bool is_trusted(const event* ev) { return ev->ev_base != nullptr && !debug::is_on; }
 
+// Without locks, the base may have been freed.
+bool is_finalized(event* ev) {
+  if (ev->ev_base == nullptr) return false;
+  const Holding holding(has_locks() ? ev->ev_base->lock() : nullptr);
+  return has_flag(*ev, EVLIST_FINALIZING);
+}
+
+// Debug mode has removed a finalized event from its table; deleting it has no effect.
 [[gnu::noinline]] int delete_with_care(event* ev, Running running, const char* function) {
+  if (debug::is_on && is_finalized(ev)) return 0;
   if (!has_base(ev, function)) return -1;
+  if (debug::is_on) debug::note_added(ev, false);
   if (is_idle(ev)) return 0;
   const Holding holding(ev->ev_base->lock());
-  if (debug::is_on) debug::note_added(ev, false);
   return ev->ev_base->del(*ev, running);
 }
 
@@ -78,7 +87,7 @@ int delete_event(event* ev, Running running, const char* function) {
 
 void* event_self_cbarg() { return &self_argument; }
 
-// The memory may hold anything.
+// The memory may be uninitialised.
 static void set_up(event* ev, event_base* base, evutil_socket_t fd, short events,
                    event_callback_fn callback, void* argument) {
   clear_nodes(*ev);
@@ -174,7 +183,7 @@ int event_remove_timer(event* ev) {
 void event_active(event* ev, int what, short calls) {
   if (!has_base(ev, "event_active")) return;
   const Holding holding(ev->ev_base->lock());
-  // A signal's callback is called that often, and a negative number wraps around.
+  // A signal's callback is called so many times; a negative number wraps around.
   ev->ev_base->activate(*ev, static_cast<short>(what), static_cast<unsigned short>(calls));
   ev->ev_base->notify();
 }
@@ -185,7 +194,7 @@ int event_pending(const event* ev, short events, timeval* expiry) {
   constexpr int kAnswers = EV_TIMEOUT | EV_READ | EV_WRITE | EV_CLOSED | EV_SIGNAL;
   if (!has_base(ev, "event_pending")) return 0;
   const Holding holding(ev->ev_base->lock());
-  auto& known = const_cast<event&>(*ev);  // spate's nodes are reached through it, not changed.
+  auto& known = const_cast<event&>(*ev);  // spate's nodes are reached through it, but not changed.
   int pending = 0;
   if (has_flag(known, EVLIST_INSERTED)) pending |= ev->ev_events & ~EV_TIMEOUT;
   if (has_flag(known, EVLIST_ACTIVE)) pending |= ev->ev_res;

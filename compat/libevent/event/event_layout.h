@@ -1,8 +1,8 @@
-// What lies where in a struct event.
+// The memory layout of a struct event.
 //
 // Programs embed the struct, and read the fields that were documented once: flags, callback,
-// argument, descriptor, base, events and result. All other bytes are the library's, and hold
-// spate's nodes, so that an event needs no memory beside itself:
+// argument, descriptor, base, events and result. All other bytes belong to the library, and hold
+// spate's nodes, so that an event needs no further memory:
 //
 //     0   the links of the queue of active events (active_queue.h)
 //    16   flags, priority, closure, callback and argument, as the header has them
@@ -10,7 +10,7 @@
 //         neither, because a layer with a Dispatcher gets the node itself. Without a watched
 //         descriptor its last 16 bytes are links (below), and for signals `extra` the raises.
 //    88   TimerNode. Its `context` lies under ev_events and ev_res, its `callback` holds the
-//         interval, its `repeat` would be beyond the struct and is not read by anybody.
+//         interval, its `repeat` would be beyond the struct and is never read.
 //
 // layout.cc checks the numbers.
 #pragma once
@@ -28,14 +28,14 @@ inline constexpr std::size_t kTimerNode = 88;
 inline constexpr std::size_t kLinks = kFdNode + offsetof(FdNode, next);
 inline constexpr std::size_t kInterval = kTimerNode + offsetof(Node, callback);
 
-// What becomes of an event when its turn to be called comes.
+// The action when the event's turn comes.
 enum class Closure : std::uint8_t { plain, signal, persist, finalize, finalize_and_free };
 
-// The place in a list of inserted events that no FdNode stands for: signals, and descriptors that
-// are not watched. It lies over fields of the FdNode, hence the attribute.
+// The links of an inserted event that no FdNode represents: signals, and descriptors that are not
+// watched. They overlap members of the FdNode, hence the attribute.
 struct [[gnu::may_alias]] Links {
   event* next;
-  event** previous;  // What points to this event.
+  event** previous;  // The pointer to this event.
 };
 
 template <class T>
@@ -69,7 +69,8 @@ inline void set_closure(event& ev, Closure closure) {
   ev.ev_evcallback.evcb_closure = static_cast<std::uint8_t>(closure);
 }
 
-// All that is the library's, but for the links of the queue: they mean nothing until they are set.
+// Clears all private bytes, except the links of the queue, which have no meaning until they are
+// set.
 inline void clear_nodes(event& ev) {
   struct [[gnu::may_alias]] Nodes {
     std::uint64_t words[(sizeof(event) - kFdNode) / 8];
@@ -77,11 +78,11 @@ inline void clear_nodes(event& ev) {
   part_of<Nodes>(ev, kFdNode) = {};
 }
 
-// How often the callback of a signal event is to be called.
+// How often the callback of a signal event is due.
 inline std::uint32_t& raises_of(event& ev) { return fd_node(ev).head.extra; }
 
-// The timeout of a persistent event, as timeval.h has it; 0 is none. Kept negated: spate compares
-// this word with the address of a function, which a negative number never is.
+// The timeout of a persistent event, as in timeval.h; 0: none. Stored negated: spate compares this
+// word with the address of a function, which is never negative.
 inline std::int64_t interval_of(event& ev) {
   using Word [[gnu::may_alias]] = std::int64_t;
   return -part_of<Word>(ev, kInterval);

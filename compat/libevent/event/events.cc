@@ -1,9 +1,8 @@
-// What a base does with its events: adding, deleting, activating.
+// Adding, deleting and activating events.
 //
-// Semantics: event2/event.h (event_add, event_del, event_active); the cases that meet (an active
-// event is added, a readable one times out): probes.
+// Semantics: event2/event.h (event_add, event_del, event_active); probed: the combinations (an
+// active event is added, a readable one times out).
 #include <cerrno>
-#include <climits>
 #include <utility>
 
 #include "compat/libevent/debug_mode.h"
@@ -17,6 +16,7 @@ namespace {
 
 constexpr short kDescriptorEvents = EV_READ | EV_WRITE | EV_CLOSED;
 constexpr short kWatched = kDescriptorEvents | EV_SIGNAL;
+constexpr unsigned kDescriptorsMost = 1U << 27;  // The size of libevent's table.
 
 std::uint32_t wanted_by(const event& ev, short supported) {
   static_assert(EV_READ == 2 && EV_WRITE == 4 && EV_CLOSED == 0x80 && EV_ET == 0x20);
@@ -30,6 +30,11 @@ short what_of(Events events) {
                 static_cast<int>(Events::peer_closed) == 8);
   const auto bits = static_cast<std::uint32_t>(events);
   return static_cast<short>((bits & 3) << 1 | (bits & 8) << 4);
+}
+
+void forget(event& ev) {
+  clear_flag(ev, EVLIST_TIMEOUT | EVLIST_INSERTED | EVLIST_ACTIVE);
+  if (debug::is_on) debug::note_added(&ev, false);
 }
 
 }  // namespace
@@ -58,10 +63,35 @@ inline void event_base::activate_inline(event& ev, short what, int calls) {
 
 void event_base::activate(event& ev, short what, int calls) { activate_inline(ev, what, calls); }
 
-void event_base::activate_deferred(event& ev) {
+// At most 33 in a turn, so that they do not keep others waiting. A more urgent one does not end the
+// calls of the present priority.
+bool event_base::activate_deferred(event& ev) {
   constexpr int kDeferredMost = 32;
-  activate_inline(ev, EV_TIMEOUT, 1);
-  if (++deferred_in_turn_ > kDeferredMost) look_again();
+  const bool is_late = deferred_in_turn_ > kDeferredMost;
+  if (has_flag(ev, EVLIST_ACTIVE)) {
+    if (has_flag(ev, EVLIST_ACTIVE_LATER) && !is_late) active_.admit(ev.ev_evcallback);
+    return false;
+  }
+  ev.ev_res = EV_TIMEOUT;
+  set_flag(ev, EVLIST_ACTIVE);
+  added_.increment();
+  activated_.increment();
+  if (is_late) {
+    active_.push_later(ev.ev_evcallback);
+  } else {
+    ++deferred_in_turn_;
+    active_.push(ev.ev_evcallback);
+  }
+  return true;
+}
+
+int event_base::admit_later() {
+  int admitted = 0;
+  while (event_callback* callback = active_.first_later()) {
+    active_.admit(*callback);
+    ++admitted;
+  }
+  return admitted;
 }
 
 void event_base::ready(spate::Loop&, spate::FdNode& node, Events events) {
@@ -72,7 +102,7 @@ void event_base::ready(spate::Loop&, spate::FdNode& node, Events events) {
   activate_inline(ev, static_cast<short>(what_of(events) | (ev.ev_events & supported_ & EV_ET)), 1);
 }
 
-// A timeout ends everything else that the event waited for, and is all that its callback hears of.
+// A timeout ends all other waits of the event, and its callback gets only the timeout.
 void event_base::expired(spate::Loop&, spate::TimerNode& node) {
   event& ev = event_of(node);
   queue_signals();
@@ -82,8 +112,8 @@ void event_base::expired(spate::Loop&, spate::TimerNode& node) {
   activate_inline(ev, EV_TIMEOUT, 1);
 }
 
-// Signals have their turn among the most urgent events, after descriptors and before timeouts. Only
-// then it shows which events they are for.
+// Signals are queued with the most urgent priority, after descriptors and before timeouts. Their
+// events are determined only when that is called.
 void event_base::queue_signals() {
   if (!signals_.has_raised() || has_flag(signals_due_, EVLIST_ACTIVE)) [[likely]] {
     return;
@@ -110,10 +140,15 @@ void event_base::finalize(event& ev, event_finalize_callback_fn callback, Closur
   notify();
 }
 
+void event_base::finalize_deferred(event& ev, event_finalize_callback_fn callback) {
+  const bool continues = continues_;
+  finalize(ev, callback, Closure::finalize);
+  continues_ = continues;
+}
+
 // ---- adding
 
-// An event that is active is not put back among the watched ones: it comes back after its callback,
-// or not at all.
+// An active event is not inserted again now: either its callback's end does that, or it stays out.
 inline bool event_base::is_to_be_inserted(event& ev) const {
   return (ev.ev_events & kWatched) != 0 && !has_flag(ev, EVLIST_INSERTED | EVLIST_ACTIVE);
 }
@@ -162,11 +197,11 @@ inline void event_base::take_out(event& ev) {
 }
 
 // A program may have closed the descriptor since the event was last added, and opened another under
-// its number. libevent, which tells the kernel of each adding and deleting, needs not know; so here
-// the kernel is told again, unless it is the base itself that adds an event once more. On the other
-// hand a deletion is only noted, and costs nothing if the event comes back before the next wait.
+// its number. libevent registers each addition and deletion with the kernel, so it does not notice;
+// here the descriptor is registered again, unless the base itself adds the event again. A deletion
+// is only noted, and costs nothing if the event is added again before the next wait.
 inline bool event_base::watch(event& ev, bool may_be_another_file) {
-  if (static_cast<unsigned>(ev.ev_fd) >= INT_MAX) [[unlikely]] {
+  if (static_cast<unsigned>(ev.ev_fd) >= kDescriptorsMost) [[unlikely]] {
     return watch_none(ev);
   }
   if (debug::is_on) [[unlikely]] {
@@ -180,7 +215,7 @@ inline bool event_base::watch(event& ev, bool may_be_another_file) {
 }
 
 bool event_base::watch_none(event& ev) {
-  if (ev.ev_fd == INT_MAX) return false;  // As libevent, which has no table of that size.
+  if (ev.ev_fd >= 0) return false;
   link_first(unwatched_, ev);
   return true;
 }
@@ -202,7 +237,7 @@ inline bool event_base::watch_now(event& ev) {
 }
 
 bool event_base::watch_after(event& ev, std::error_code error) {
-  // The child of a fork that goes on with its parent's base, as a daemon does.
+  // The child of a fork that continues with its parent's base, as a daemon does.
   if (error == spate::Error::loop_forked) {
     error = loop_->after_fork();
     if (!error) error = loop_->start_now(fd_node(ev));
@@ -213,8 +248,8 @@ bool event_base::watch_after(event& ev, std::error_code error) {
   return false;
 }
 
-// A descriptor that the kernel does not know, found out late. With epoll that is the end of it; the
-// others report it as ready, as poll() does. If it is being added, watch() does the rest.
+// Handles a descriptor that the kernel refused, found out late. With epoll it is not watched; other
+// methods report it as ready, as poll() does. If it is being added, watch() does the rest.
 void event_base::on_refused(event& ev) {
   if (being_watched_ != &ev) link_first(knows_edges() ? unwatched_ : refused_, ev);
   if (!knows_edges()) return;
@@ -222,7 +257,8 @@ void event_base::on_refused(event& ev) {
   warn("epoll refuses descriptor %d", ev.ev_fd);
 }
 
-// Before a turn: what was refused may be open by now. After it: what still is not counts as ready.
+// Before a turn, registers refused descriptors again, since they may be open by now. After it,
+// those that still fail count as ready.
 void event_base::watch_again() {
   event* first = std::exchange(refused_, nullptr);
   while (first != nullptr) {
@@ -239,7 +275,8 @@ void event_base::activate_refused() {
   }
 }
 
-// All events of a descriptor have to be edge-triggered, or none. Only debug mode looks, and warns.
+// All events of a descriptor must be edge-triggered, or none. Only debug mode checks this, and
+// warns.
 bool event_base::mixes_edges(const event& ev) const {
   const event* known = &ev;
   bool (*is_alike)(void*, spate::FdNode&) = [](void* context, spate::FdNode& node) {
@@ -253,14 +290,14 @@ bool event_base::mixes_edges(const event& ev) const {
 }
 
 bool event_base::set_timer(event& ev, std::int64_t deadline) {
-  // An event that has timed out and was not yet called does not time out after all.
+  // Adding an event whose timeout is queued cancels that timeout.
   if (has_flag(ev, EVLIST_ACTIVE) && (ev.ev_res & EV_TIMEOUT) != 0) {
     if (current_ == &ev.ev_evcallback) calls_left_ = 0;
     dequeue(ev);
   }
   if (!loop_->restart(timer_node(ev), deadline)) return false;
   if (has_flag(ev, EVLIST_TIMEOUT)) {
-    added_.decrement();  // Counted anew, after what may have been a reset of the maximum.
+    added_.decrement();  // Counted again, in case the maximum was reset.
   } else {
     set_flag(ev, EVLIST_TIMEOUT);
   }
@@ -305,14 +342,14 @@ int event_base::del(event& ev, Running running) {
 int event_base::del_with_care(event& ev, Running running) {
   remove(ev);
   if (!is_elsewhere()) return 0;
-  if (added_.now == 0) loop_->wake();  // Nothing is left: the loop is to end.
+  if (added_.now == 0) loop_->wake();  // Nothing is left, so the loop must end.
   const bool waits = running == Running::wait || (running == Running::wait_unless_finalized &&
                                                   (ev.ev_events & EV_FINALIZE) == 0);
   if (waits) wait_for_callback(ev);
   return 0;
 }
 
-// The callback may have added its event anew.
+// The callback may have added its event again.
 void event_base::wait_for_callback(event& ev) {
   if (callback_ended_ == nullptr || current_ != &ev.ev_evcallback) return;
   while (current_ == &ev.ev_evcallback) {
@@ -322,21 +359,16 @@ void event_base::wait_for_callback(event& ev) {
   if (!has_flag(ev, EVLIST_FINALIZING)) remove(ev);
 }
 
-// The events stay where they are, and the loop, which goes next, lets go of their nodes.
+// The events keep their contents; the loop, which is destroyed next, drops their nodes.
 void event_base::forget_all_events() {
-  constexpr int kPending = EVLIST_TIMEOUT | EVLIST_INSERTED | EVLIST_ACTIVE;
-  const auto forget = [](event& ev) {
-    clear_flag(ev, kPending);
-    if (debug::is_on) debug::note_added(&ev, false);
-  };
   using spate::FdNode;
   using spate::TimerNode;
   bool (*forget_fd)(void*, FdNode&) = [](void*, FdNode& node) {
-    clear_flag(event_of(node), kPending);
+    forget(event_of(node));
     return true;
   };
   bool (*forget_timer)(void*, TimerNode&) = [](void*, TimerNode& node) {
-    clear_flag(event_of(node), kPending);
+    forget(event_of(node));
     return true;
   };
   loop_->for_each(forget_fd, nullptr);
@@ -345,6 +377,10 @@ void event_base::forget_all_events() {
   for (event* ev = refused_; ev != nullptr; ev = links(*ev).next) forget(*ev);
   for (int number = 0; number < Signals::kSignals; ++number) {
     for (event* ev = signals_.first(number); ev != nullptr; ev = links(*ev).next) forget(*ev);
+  }
+  for (event_callback* later; (later = active_.first_later()) != nullptr;) {
+    active_.remove(*later);
+    forget(event_of(*later));
   }
   for (int priority = 0; priority < active_.priorities(); ++priority) {
     for (event_callback* callback = active_.first(priority); callback != nullptr;

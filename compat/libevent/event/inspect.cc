@@ -1,8 +1,8 @@
-// Going through all events of a base: to list, to dump, to activate some.
+// Iterating over all events of a base: to list, to dump, to activate some.
 //
 // Semantics: event2/event.h (event_base_foreach_event, event_base_dump_events,
-// event_base_active_by_fd, event_base_active_by_signal); the order, the form of the lines, and that
-// EV_TIMEOUT excludes the other events: probes.
+// event_base_active_by_fd, event_base_active_by_signal); probed: the order, the form of the lines,
+// and that EV_TIMEOUT excludes the other events.
 #include <algorithm>
 #include <cstdio>
 
@@ -17,7 +17,7 @@ using namespace spate::libevent;
 namespace {
 
 struct List {
-  // With room for so many; null if there is no memory.
+  // Returns a list with room for `count` events; null without memory.
   explicit List(int max)
       : events(static_cast<event**>(allocate(static_cast<std::size_t>(max) * sizeof(event*)))) {}
   void append(event& ev) { events[count++] = &ev; }
@@ -26,7 +26,7 @@ struct List {
   std::size_t count = 0;
 };
 
-// NodeLoop::for_each() with a callable.
+// Calls NodeLoop::for_each() with a callable.
 template <class N, class F>
 void for_each(const spate::Loop& loop, F show) {
   bool (*call)(void*, N&) = [](void* context, N& node) {

@@ -1,5 +1,5 @@
-// The layout of struct event that event_layout.h builds upon: the header's, as it was measured on
-// the installed libraries, and that spate's nodes fall where nothing of the program's lies.
+// Checks the layout of struct event that event_layout.h relies on: the header's, as measured on the
+// installed libraries, and that spate's nodes do not overlap the program's members.
 #include "compat/libevent/event/event_layout.h"
 
 namespace spate::libevent {

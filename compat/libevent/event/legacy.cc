@@ -1,4 +1,4 @@
-// The functions without a base: they mean the one that event_init() made last.
+// The functions without a base: they use the last one that event_init() made.
 //
 // Semantics: event2/event_compat.h.
 #include "compat/libevent/event/base.h"

@@ -1,8 +1,9 @@
-// The loop of a base: a turn of spate's loop collects what is active, then callbacks are called.
+// The loop of a base: a turn of spate's loop collects active events, then their callbacks are
+// called.
 //
-// Semantics: event2/event.h (event_base_loop and what follows it, event_config_set_max_dispatch_
-// interval); return values, what ends the loop when, and which events are called between two looks
-// for new ones: probes.
+// Semantics: event2/event.h (event_base_loop and the functions after it,
+// event_config_set_max_dispatch_interval); probed: return values, the ends of the loop, and the
+// events called between two polls.
 #include "compat/libevent/debug_mode.h"
 #include "compat/libevent/event/base.h"
 #include "compat/libevent/log.h"
@@ -20,8 +21,10 @@ int event_base::loop(int flags) {
   runner_ = threads.id != nullptr ? threads.id() : 0;
   signals_.claim();
   int result = 0;
-  while (!is_exiting_ && !is_breaking_) {
+  while (true) {
     continues_ = false;
+    deferred_in_turn_ = 0;
+    if (is_exiting_ || is_breaking_) break;
     if (added_.now == 0 && (flags & EVLOOP_NO_EXIT_ON_EMPTY) == 0) {
       result = 1;
       break;
@@ -53,7 +56,7 @@ void event_base::log_end(int result) const {
 bool event_base::turn(bool may_block) {
   using spate::Run;
   time_is_cached_ = false;
-  deferred_in_turn_ = 0;
+  deferred_in_turn_ += admit_later();
   if (refused_ != nullptr) [[unlikely]] {
     watch_again();
     may_block = false;
@@ -73,15 +76,15 @@ bool event_base::turn(bool may_block) {
   return true;
 }
 
-// Only spate's own are in its queue.
+// Its queue contains only spate's own events.
 void event_base::run_pending(spate::Loop& loop) {
   spate::Due due;
   while (loop.take(due)) {
   }
 }
 
-// A signal that came after turn() has looked, and before the loop was known to sleep, woke nobody.
-// And a descriptor that was refused just now is not to be waited for.
+// A signal that arrived after turn() has checked, and before the loop was marked as sleeping, has
+// not woken it. A descriptor that was just refused must not be waited for either.
 void event_base::before_wait(spate::Loop& loop) {
   if (signals_.has_raised() || refused_ != nullptr) loop.wake();
   give_back(lock_);
@@ -91,8 +94,8 @@ void event_base::after_wait(spate::Loop&) { acquire(lock_); }
 
 // ---- calling
 
-// Calls the most urgent events; the others have to wait until the loop has looked whether there are
-// more urgent ones by now. Returns how many were called.
+// Calls the most urgent events; the others wait until the loop has polled for more urgent ones.
+// Returns how many were called.
 int event_base::call_active() {
   int called = 0;
   for (int priority = 0; priority < active_.priorities() && called == 0; ++priority) {
@@ -131,7 +134,7 @@ bool event_base::is_enough(int called, std::int64_t end) {
   return now() >= end;
 }
 
-// When it returns `ev` may be gone: its callback may have freed it.
+// Afterwards `ev` may be freed: by its callback.
 inline void event_base::call(event& ev) {
   current_ = &ev.ev_evcallback;
   switch (closure_of(ev)) {
@@ -172,22 +175,20 @@ inline void event_base::invoke(event& ev) {
   acquire(lock_);
 }
 
-// The next timeout counts from the last one; but from now if it was something else that happened,
-// or if the next one is over already.
+// The next timeout counts from the last one; it counts from now if the event was not a timeout, or
+// if the next one has passed already.
 void event_base::add_again(event& ev) {
   const std::int64_t interval = interval_of(ev);
+  std::int64_t deadline = now() + interval;
+  bool may_be_another_file = true;
   if (interval > kForwardsMost) [[unlikely]] {
-    add_until(ev, now() + (interval - kBackwards), true);
-    return;
+    deadline = now() + (interval - kBackwards);
+  } else if ((ev.ev_res & EV_TIMEOUT) != 0) {  // Otherwise the program may have deleted it.
+    const std::int64_t next = timer_node(ev).deadline + interval;
+    if (next >= now()) deadline = next;
+    may_be_another_file = (ev.ev_events & EV_ET) != 0;  // An edge may not be reported again.
   }
-  const std::int64_t from_now = now() + interval;
-  if ((ev.ev_res & EV_TIMEOUT) == 0) {
-    add_until(ev, from_now, true);  // Not added any more only if the program has deleted it.
-    return;
-  }
-  const std::int64_t next = timer_node(ev).deadline + interval;
-  const bool is_edge = (ev.ev_events & EV_ET) != 0;  // Whose readiness may not be told twice.
-  add_until(ev, next < now() ? from_now : next, is_edge);
+  if (add_until(ev, deadline, may_be_another_file) != 0) warn("an event is not added again");
 }
 
 void event_base::call_signal(event& ev) {
@@ -214,7 +215,7 @@ void event_base::call_finalizer(event& ev) {
   const event_finalize_callback_fn callback = ev.ev_evcallback.evcb_cb_union.evcb_evfinalize;
   const bool frees = closure_of(ev) == Closure::finalize_and_free;
   void* argument = ev.ev_evcallback.evcb_arg;
-  current_ = nullptr;  // Whoever waits for the event's last callback has waited long enough.
+  current_ = nullptr;  // Ends the waits for the event's last callback.
   if (debug::is_on) debug::note_torn_down(&ev);
   give_back(lock_);
   if (callback != nullptr) callback(&ev, argument);
@@ -242,7 +243,7 @@ void event_base::call_finalizers() {
   give_back(lock_);
 }
 
-// In the loop's own thread only: in others it may be over at any time.
+// Only on the loop's own thread: on others the callback may end at any time.
 event* event_base::running_event() const {
   return current_ != nullptr && !is_elsewhere() ? &event_of(*current_) : nullptr;
 }
@@ -258,7 +259,7 @@ int event_base_loop(event_base* base, int flags) {
 
 int event_base_dispatch(event_base* base) { return event_base_loop(base, 0); }
 
-// An event of its own, so that what is active before it is called before the loop ends.
+// A separate event, so that events that are active before it are called before the loop ends.
 int event_base_loopexit(event_base* base, const timeval* after) {
   const event_callback_fn leave = [](evutil_socket_t, short, void* argument) {
     static_cast<event_base*>(argument)->leave_after_active();

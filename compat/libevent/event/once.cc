@@ -1,5 +1,5 @@
-// Semantics: event2/event.h (event_base_once); which events it takes, and that no timeout is one
-// that is over: probes.
+// Semantics: event2/event.h (event_base_once); probed: the accepted events, and that no timeout
+// means an expired one.
 #include "compat/libevent/event/once.h"
 
 #include "compat/libevent/debug_mode.h"
@@ -20,8 +20,8 @@ void free_once(OnceEvent* once) {
   release(once);
 }
 
-// It stays the base's until its callback has returned: that may ask which event is running, and may
-// leave by longjmp().
+// The base owns it until its callback has returned: the callback may query the running event, and
+// may leave by longjmp().
 void on_once(evutil_socket_t fd, short what, void* argument) {
   auto* once = static_cast<OnceEvent*>(argument);
   once->callback(fd, what, once->argument);
@@ -32,7 +32,7 @@ void on_once(evutil_socket_t fd, short what, void* argument) {
   free_once(once);
 }
 
-// The kinds of events that go with it, or 0.
+// Returns the kinds of events that are compatible with it, or 0.
 short kinds_in(short events) {
   constexpr short kDescriptor = EV_READ | EV_WRITE | EV_CLOSED;
   if ((events & (EV_SIGNAL | EV_PERSIST)) != 0) return 0;

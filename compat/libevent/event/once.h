@@ -1,4 +1,4 @@
-// The events of event_base_once(), which the library owns until they were called.
+// The events of event_base_once(), which the library owns until they are called.
 #pragma once
 
 #include "compat/libevent/event_api.h"
@@ -13,7 +13,7 @@ struct OnceEvent {
   OnceEvent** previous;
 };
 
-// Those that were never called, when their base goes. They must be stopped.
+// Frees those that were never called, when their base is freed. They must be stopped.
 void release_once_events(OnceEvent* first);
 
 }  // namespace spate::libevent

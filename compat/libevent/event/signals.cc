@@ -8,7 +8,7 @@
 namespace spate::libevent {
 namespace {
 
-// Read by the handler, in whichever thread it runs.
+// Read by the handler, on any thread.
 constinit std::atomic<Signals*> owner{nullptr};
 
 }  // namespace

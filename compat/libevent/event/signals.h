@@ -1,10 +1,10 @@
 // Signals: the signal events of one base.
 //
-// Semantics: event2/event.h (evsignal_*); how often a callback is called, which base gets a signal,
-// and what becomes of the program's own handlers: probes.
+// Semantics: event2/event.h (evsignal_*); probed: how often a callback is called, which base gets a
+// signal, and the treatment of the program's own handlers.
 //
 // One base at a time owns the signals of the process: the one that a signal was last added to, or
-// whose loop was last entered with signals added. What is raised is counted for the owner, and a
+// whose loop was last entered with signals added. Raised signals are counted for the owner, and a
 // callback is called as often as its signal was raised.
 #pragma once
 
@@ -21,14 +21,14 @@ class Signals {
   Signals() = default;
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
-  // Gives the program its own handlers back.
+  // Restores the program's own handlers.
   ~Signals();
 
-  // `loop` is woken when a signal is raised. Before the first add().
+  // Sets the loop that a raised signal wakes. Must precede the first add().
   void set_loop(Loop& loop) { loop_ = &loop; }
 
-  // False if the kernel refuses, or memory runs out.
-  bool add(event& ev);
+  // Returns false if the kernel refuses, or memory runs out.
+  [[nodiscard]] bool add(event& ev);
   void remove(event& ev);
   // The loop is entered.
   void claim();
@@ -47,14 +47,14 @@ class Signals {
 
  private:
   static void on_signal(int number);
-  bool install(int number);
+  [[nodiscard]] bool install(int number);
   void restore(int number);
   void become_owner();
 
   Loop* loop_ = nullptr;
-  int handled_ = 0;                            // How many signals have events here.
+  int handled_ = 0;                            // The number of signals that have events here.
   event* events_[kSignals] = {};               // The newest first.
-  struct sigaction* replaced_[kSignals] = {};  // The program's.
+  struct sigaction* replaced_[kSignals] = {};  // The program's handlers.
   std::atomic<int> raised_[kSignals];          // Since the last collect().
   std::atomic<bool> has_raised_{false};
 };

@@ -12,7 +12,7 @@ namespace {
 
 struct Entry {
   evutil_addrinfo info;
-  sockaddr_in6 address;  // Of either family: the port is at the same place.
+  sockaddr_in6 address;  // An address of either family: the port is at the same place.
 };
 
 evutil_addrinfo* make_entry(const sockaddr& address, int size, ev_uint16_t port, int type,

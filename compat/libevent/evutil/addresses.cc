@@ -1,9 +1,9 @@
-// Addresses to text and back, and their order.
+// Formatting, parsing and comparing addresses.
 //
-// Semantics: event2/util.h; RFC 4291 and RFC 5952 for the text of IPv6 addresses. libevent reads
+// Semantics: event2/util.h; RFC 4291 and RFC 5952 for the text of IPv6 addresses. libevent accepts
 // more than inet_pton(3) does (blanks and signs before a number, leading zeros, 0x in IPv6 words,
-// one colon after eight words), and so does this: probes. It also writes an IPv6 address without
-// its last character if just the end of the string does not fit; here that is no success.
+// one colon after eight words), and so does this; probed. It also writes an IPv6 address without
+// its last character if only the terminating zero does not fit; here that is an error.
 #include <arpa/inet.h>
 #include <event2/util.h>
 #include <net/if.h>
@@ -26,7 +26,7 @@ namespace {
 constexpr int kWords = 8;
 constexpr int kWordDigits = 4;
 constexpr int kPortMax = 65535;
-constexpr std::size_t kHostMax = 127;  // Of those characters that are copied to parse them.
+constexpr std::size_t kHostMax = 127;  // The longest host text that is copied for parsing.
 
 struct Words {
   std::uint16_t at[kWords];
@@ -34,7 +34,7 @@ struct Words {
 
 // --- Writing ---
 
-// The words that "::" stands for: the first of the longest runs of two zeros or more.
+// The words that "::" replaces: the first of the longest runs of two zeros or more.
 struct ZeroRun {
   int first = -1;
   int size = 1;
@@ -54,7 +54,7 @@ ZeroRun longest_zero_run(const Words& words) {
   return best;
 }
 
-// Whether the last four bytes are to be read as an IPv4 address.
+// Returns true if the last four bytes are written as an IPv4 address.
 bool embeds_ipv4(const Words& words) {
   for (int i = 0; i < 5; ++i) {
     if (words.at[i] != 0) {
@@ -118,7 +118,7 @@ bool read_ipv4(const char* text, std::uint8_t* bytes) {
   return true;
 }
 
-// The words of an IPv6 address as they come, and before which of them "::" stood.
+// The words of an IPv6 address in order, and the position of "::".
 struct Reader {
   const char* text;
   const char* next;
@@ -136,7 +136,7 @@ struct Reader {
     return true;
   }
 
-  // A word, and the colon that ends it.
+  // Parses a word, and the colon that ends it.
   bool read_word() {
     char* after;
     const unsigned long word = std::strtoul(next, &after, 16);
@@ -151,7 +151,7 @@ struct Reader {
     return *next++ == ':';
   }
 
-  // The second of two colons; at the start, both.
+  // Parses the second of two colons; at the start, both.
   bool read_gap() {
     if (next == text && *next++ != ':') {
       return false;
@@ -172,7 +172,7 @@ struct Reader {
   }
 };
 
-// Puts the zeros where the gap was.
+// Inserts the zeros at the gap.
 bool fill_gap(Reader& reader) {
   if (reader.gap < 0) {
     return reader.count == kWords;
@@ -222,7 +222,7 @@ bool read_ipv6(const char* text, std::uint8_t* bytes) {
   return true;
 }
 
-// The interface after "%": its name or its number.
+// Parses the interface after "%": its name or its number.
 bool read_scope(const char* text, unsigned& index) {
   index = if_nametoindex(text);
   if (index != 0) {
@@ -239,11 +239,11 @@ bool read_scope(const char* text, unsigned& index) {
 
 // --- Address and port ---
 
-// Where the parts of "[host]:port", "host:port" or "host" are.
+// The parts of "[host]:port", "host:port" or "host".
 struct Parts {
   const char* host;
   std::size_t host_size;
-  const char* port;  // Null if there is none.
+  const char* port;  // Null if it is missing.
   bool is_ipv6;
 };
 
@@ -265,7 +265,7 @@ bool split(const char* text, Parts& parts) {
   return !has_port || parts.host_size <= kHostMax;
 }
 
-// Zero is no port; what follows the digits is not looked at.
+// Zero is not a port; text after the digits is ignored.
 bool read_port(const char* text, std::uint16_t& port) {
   const auto number = static_cast<int>(std::strtol(text, nullptr, 10));
   port = htons(static_cast<std::uint16_t>(number));
@@ -364,13 +364,13 @@ int evutil_parse_sockaddr_port(const char* text, sockaddr* result, int* size) {
   if (!read_address(parts.host, parts.is_ipv6, port, address) || *size < needed) {
     return -1;
   }
-  std::memset(result, 0, static_cast<std::size_t>(*size));  // All of the room, not what is needed.
+  std::memset(result, 0, static_cast<std::size_t>(*size));  // All of the caller's memory.
   std::memcpy(result, &address, static_cast<std::size_t>(needed));
   *size = needed;
   return 0;
 }
 
-// By family, then address, then port; in the order that the bytes have as integers of this machine.
+// Compares family, then address, then port, as integers in this machine's byte order.
 int evutil_sockaddr_cmp(const sockaddr* a, const sockaddr* b, int include_port) {
   if (a->sa_family != b->sa_family) {
     return a->sa_family - b->sa_family;

@@ -1,6 +1,6 @@
-// Names to addresses, by libc, and what its errors are called.
+// Lookups by libc, and the texts of their errors.
 //
-// Semantics: event2/util.h; missing hints, and the texts: probes.
+// Semantics: event2/util.h; probed: missing hints, and the texts.
 #include <event2/util.h>
 #include <netdb.h>
 
@@ -10,7 +10,7 @@
 
 namespace {
 
-// As libevent, which knows names of its own for the errors that its own resolver has, too.
+// As in libevent, which has its own texts for errors that its own resolver can return.
 const char* own_text(int error) {
   switch (error) {
     case 0:
@@ -46,8 +46,8 @@ const char* own_text(int error) {
 
 }  // namespace
 
-// No hints mean no flags: libc's own default, AI_ADDRCONFIG and AI_V4MAPPED, is not libevent's. The
-// uppermost flag is libevent's own, and nothing to libc.
+// Without hints there are no flags: libc's default, AI_ADDRCONFIG and AI_V4MAPPED, is not
+// libevent's. The uppermost flag is libevent's own, and must not reach libc.
 int evutil_getaddrinfo(const char* node, const char* service, const evutil_addrinfo* hints,
                        evutil_addrinfo** result) {
   evutil_addrinfo wanted{};
@@ -56,7 +56,7 @@ int evutil_getaddrinfo(const char* node, const char* service, const evutil_addri
   return getaddrinfo(node, service, &wanted, result);
 }
 
-// What libc allocated, libc frees: not the program's functions.
+// libc's memory is freed by libc, not by the program's functions.
 void evutil_freeaddrinfo(evutil_addrinfo* list) {
   if (list == nullptr) return;
   if (spate::libevent::is_own_address_list(*list)) {

@@ -1,6 +1,6 @@
 // Sockets: the small settings that a server makes on each.
 //
-// Semantics: event2/util.h; which option each sets, and what is logged when: probes.
+// Semantics: event2/util.h; probed: the option that each sets, and the log messages.
 #include <event2/util.h>
 #include <fcntl.h>
 #include <netinet/in.h>

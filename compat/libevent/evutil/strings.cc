@@ -1,6 +1,6 @@
-// Strings and numbers, the same in every locale.
+// Strings and numbers, independent of the locale.
 //
-// Semantics: event2/util.h; the results' values, and no room at all: probes.
+// Semantics: event2/util.h; probed: the results, and a size of 0.
 #include <event2/util.h>
 
 #include <cstdarg>
@@ -13,7 +13,7 @@ using spate::libevent::lower;
 
 namespace {
 
-// Bytes above 127 come before ASCII: they are compared as libevent does it, as signed.
+// Bytes above 127 sort before ASCII: they are compared as signed, as in libevent.
 int compare(signed char a, signed char b) { return a < b ? -1 : static_cast<int>(a > b); }
 
 }  // namespace
@@ -26,7 +26,7 @@ int evutil_snprintf(char* text, size_t size, const char* format, ...) {
   return length;
 }
 
-// Unlike C's, 0 if there is no room at all, and an end to the text whatever happens.
+// Unlike C's, returns 0 for a size of 0, and always terminates the text.
 int evutil_vsnprintf(char* text, size_t size, const char* format, std::va_list arguments) {
   if (size == 0) {
     return 0;

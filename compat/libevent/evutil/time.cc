@@ -1,7 +1,7 @@
-// Clocks that do not run back, and dates as HTTP writes them.
+// Monotonic clocks, and dates in HTTP's format.
 //
-// Semantics: event2/util.h; which clock each flag means, a timer that was never configured, and
-// years of other than four digits: probes.
+// Semantics: event2/util.h; probed: the clock of each flag, a timer that was never configured, and
+// years without four digits.
 #include <event2/util.h>
 #include <sys/time.h>
 
@@ -9,17 +9,17 @@
 
 #include "compat/libevent/memory.h"
 
-// All zero, as it is made, it means the wall clock, which runs back when it is set back.
+// A zeroed one uses the wall clock, which jumps back when it is set back.
 struct evutil_monotonic_timer {
   clockid_t clock;
   bool never_runs_back;
-  timeval adjustment;  // What the wall clock has been set back by, seen so far.
+  timeval adjustment;  // The sum of the backward steps of the wall clock until now.
   timeval last;
 };
 
 namespace {
 
-// The clock by the hint flags: cheap and coarse unless asked otherwise.
+// Returns the clock for the hint flags: cheap and coarse by default.
 clockid_t clock_for(int flags) {
   if ((flags & EV_MONOT_FALLBACK) != 0) {
     return CLOCK_REALTIME;
@@ -27,7 +27,7 @@ clockid_t clock_for(int flags) {
   return (flags & EV_MONOT_PRECISE) != 0 ? CLOCK_MONOTONIC : CLOCK_MONOTONIC_COARSE;
 }
 
-// Where the wall clock was set back, time stands still and goes on from there.
+// When the wall clock steps back, the time stands still and continues from there.
 void never_back(evutil_monotonic_timer& timer, timeval& now) {
   timeradd(&now, &timer.adjustment, &now);
   if (timercmp(&now, &timer.last, <)) {

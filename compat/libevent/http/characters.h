@@ -13,7 +13,7 @@ constexpr bool is_one_of(char c, std::string_view set) {
 
 constexpr bool is_unreserved(char c) { return is_digit(c) || is_letter(c) || is_one_of(c, "-._~"); }
 
-// Whether the text begins with an encoded character.
+// Returns true if the text begins with an encoded character.
 constexpr bool begins_encoded(std::string_view text) {
   return text.size() >= 3 && text[0] == '%' && is_hex_digit(text[1]) && is_hex_digit(text[2]);
 }

@@ -1,5 +1,5 @@
-// Semantics: event2/http.h (evhttp_make_request, evhttp_cancel_request); when a connection is made,
-// tried again and closed, and which of the callbacks of a request are called: probes.
+// Semantics: event2/http.h (evhttp_make_request, evhttp_cancel_request); probed: when a connection
+// is made, retried and closed, and which callbacks of a request are called.
 #include "compat/libevent/http/client.h"
 
 #include <netdb.h>
@@ -36,21 +36,23 @@ void await_answer(evhttp_connection* connection, void*) {
   connection->advance_soon();
 }
 
-// The body waits for the server's word.
+// The body waits for 100 Continue.
 bool expects_word(const evhttp_request& request) {
   const char* expected = evhttp_find_header(request.output_headers, "Expect");
   return Version{request.major, request.minor}.is_at_least_1_1() && expected != nullptr &&
          has_equal_text(expected, "100-continue");
 }
 
-void add_length(evhttp_request& request) {
-  if (request.type != EVHTTP_REQ_POST && request.type != EVHTTP_REQ_PUT) return;
-  if (evhttp_find_header(request.output_headers, "Content-Length") != nullptr) return;
+// Returns false when memory runs out. Without the length the server would take the body for the
+// next request.
+[[nodiscard]] bool add_length(evhttp_request& request) {
+  if (request.type != EVHTTP_REQ_POST && request.type != EVHTTP_REQ_PUT) return true;
+  if (evhttp_find_header(request.output_headers, "Content-Length") != nullptr) return true;
   const Decimal length(evbuffer_get_length(request.output_buffer));
-  add_header(*request.output_headers, "Content-Length", length);
+  return add_header(*request.output_headers, "Content-Length", length) == 0;
 }
 
-// What a proxy is told is no server's business.
+// This header is for a proxy only, not for the server.
 void remove_proxy_header(evhttp_request& request) {
   if ((request.flags & EVHTTP_PROXY_REQUEST) != 0) return;
   evhttp_remove_header(request.output_headers, "Proxy-Connection");
@@ -59,22 +61,24 @@ void remove_proxy_header(evhttp_request& request) {
 void send_first(evhttp_connection& connection) {
   evhttp_request& request = *connection.request();
   remove_proxy_header(request);
-  add_length(request);
-  {
-    Outgoing head(connection.output());
-    head.add(name_of(request.type), " ", request.uri, " ");
-    head.add_version({request.major, request.minor});
-    head.add("\r\n");
-    head.add_headers(*request.output_headers);
+  if (!add_length(request)) return connection.fail(EVREQ_HTTP_EOF);
+  Outgoing head(connection.output());
+  head.add(name_of(request.type), " ", request.uri, " ");
+  head.add_version({request.major, request.minor});
+  head.add("\r\n");
+  head.add_headers(*request.output_headers);
+  if (!head.end()) return connection.fail(EVREQ_HTTP_EOF);
+  if (!expects_word(request) &&
+      evbuffer_add_buffer(connection.output(), request.output_buffer) != 0) {
+    return connection.fail(EVREQ_HTTP_EOF);
   }
-  if (!expects_word(request)) evbuffer_add_buffer(connection.output(), request.output_buffer);
   connection.state = evhttp_connection::State::writing;
   connection.write(await_answer, nullptr);
 }
 
 // ---- connecting
 
-// The address that the program wants to connect from. -1 without one that can be had.
+// Makes a socket bound to the program's local address. Returns -1 if that is not available.
 evutil_socket_t make_bound_socket(const evhttp_connection& connection) {
   char service[8];
   std::snprintf(service, sizeof service, "%d", connection.local_port);
@@ -106,7 +110,7 @@ int begin_connecting(evhttp_connection& connection) {
                                              connection.peer, connection.port);
 }
 
-// False without an address to connect from. Any other failure is told to the requests.
+// Returns false without an address to connect from. Any other failure is reported to the requests.
 bool connect(evhttp_connection& connection) {
   connection.disconnect();
   if (connection.is_freed) return false;
@@ -133,17 +137,17 @@ bool may_retry(const evhttp_connection& connection) {
   return connection.retries_most < 0 || connection.retries < connection.retries_most;
 }
 
-void retry_later(evhttp_connection& connection) {
+[[nodiscard]] bool retry_later(evhttp_connection& connection) {
   const int doublings = std::min(connection.retries, kDoublingsMost);
   ++connection.retries;
   const std::int64_t micros =
       (connection.retry_delay.tv_sec * std::int64_t{1'000'000} + connection.retry_delay.tv_usec)
       << doublings;
   const timeval delay{micros / 1'000'000, micros % 1'000'000};
-  event_add(&connection.retry, &delay);
+  return event_add(&connection.retry, &delay) == 0;
 }
 
-// All that wait are told, but for those that are made meanwhile.
+// Fails all queued requests, except those made meanwhile.
 void give_up_all(evhttp_connection& connection) {
   evhttp_request* last = TAILQ_LAST(&connection.requests, RequestQueue);
   bool is_last = last == nullptr;
@@ -161,7 +165,7 @@ bool waits_to_retry(const evhttp_connection& connection) {
   return event_pending(&connection.retry, EV_TIMEOUT, nullptr) != 0;
 }
 
-// The requests behind the one that has ended.
+// Sends the requests queued after the one that has ended.
 void go_on(evhttp_connection& connection) {
   if (connection.request() == nullptr || waits_to_retry(connection)) return;
   if (connection.state == evhttp_connection::State::connecting) return;
@@ -183,12 +187,12 @@ void spate::libevent::connected(evhttp_connection& connection) {
   }
   connection.set_timeouts(timeout_or(connection, kTimeout));
   connection.begin_idling();
-  go_on(connection);
+  if (!connection.is_freed) go_on(connection);
 }
 
 void spate::libevent::connect_failed(evhttp_connection& connection) {
   connection.disconnect();
-  if (may_retry(connection) && connection.request() != nullptr) return retry_later(connection);
+  if (may_retry(connection) && connection.request() != nullptr && retry_later(connection)) return;
   connection.retries = 0;
   give_up_all(connection);
   if (connection.is_freed) return;
@@ -213,8 +217,12 @@ void spate::libevent::finish_answer(evhttp_connection& connection) {
     connection.unlink(request);
     if (closes) {
       connection.disconnect();
-    } else {
+    } else if (connection.request() == nullptr) {
       connection.begin_idling();
+    } else {
+      // Reading is enabled after the next request is written: an end that was there before is then
+      // reported before it is sent.
+      connection.state = evhttp_connection::State::idle;
     }
     if (!connection.is_freed) go_on(connection);
     if (!deferral.was_freed() && request.cb != nullptr) request.cb(&request, request.cb_arg);
@@ -225,13 +233,13 @@ void spate::libevent::finish_answer(evhttp_connection& connection) {
 
 void spate::libevent::restart(evhttp_connection& connection) {
   const Stay stay(connection);
-  // A lookup cannot be called off, so that an attempt to connect goes on.
+  // A lookup cannot be cancelled, so a connection attempt continues.
   if (connection.state != evhttp_connection::State::connecting) connection.disconnect();
   if (!connection.is_freed) go_on(connection);
   if (!connection.is_freed) end_if_done(connection);
 }
 
-// A cancelled request is told of the error only.
+// A cancelled request gets only the error callback.
 void spate::libevent::fail_request(evhttp_connection& connection, evhttp_request_error error) {
   evhttp_request* request = connection.request();
   if (request == nullptr) return restart(connection);

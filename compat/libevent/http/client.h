@@ -1,4 +1,4 @@
-// What a client's connection does with its requests.
+// The handling of requests on a client's connection.
 #pragma once
 
 #include "compat/libevent/http/connection.h"
@@ -7,13 +7,14 @@ namespace spate::libevent {
 
 // The first request was answered.
 void finish_answer(evhttp_connection& connection);
-// There will be no answer to the first request.
+// The first request gets no response.
 void fail_request(evhttp_connection& connection, evhttp_request_error error);
-// The connection is of no use any more: what waits is asked on another.
+// The connection cannot be used again: queued requests are sent on another.
 void restart(evhttp_connection& connection);
-// Nothing is asked any more, and the socket has been closed: as the program wished, it goes.
+// Frees the connection, if the program asked for that, once no request is queued and the socket is
+// closed.
 void end_if_done(evhttp_connection& connection);
-// The socket is connected, or not.
+// Called when the socket is connected, or when connecting failed.
 void connected(evhttp_connection& connection);
 void connect_failed(evhttp_connection& connection);
 

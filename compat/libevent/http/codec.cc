@@ -1,7 +1,7 @@
-// Text for URIs and for HTML, and back, and the parameters of a query.
+// Escaping text for URIs and for HTML, and decoding it, and the parameters of a query.
 //
-// Semantics: event2/http.h; what is no encoding stays as it is, what ends a query's list, and that
-// its keys are not decoded: probes.
+// Semantics: event2/http.h; probed: an invalid encoding stays as it is, the end of a query's list,
+// and that keys are not decoded.
 //
 // spate::http has its own of these. It is another library, and stricter than libevent.
 #include <sys/queue.h>
@@ -22,7 +22,7 @@ using spate::libevent::warn;
 
 namespace {
 
-// Which of the plus signs are blanks.
+// Which plus signs are decoded as blanks.
 enum class Plus { none, all, in_query };
 
 constexpr std::size_t kEncodedSize = 3;
@@ -55,7 +55,8 @@ char* encode(std::string_view text, bool space_to_plus) {
   return encoded;
 }
 
-// Writes the text and an end, at most text.size() + 1 characters; how many before the end.
+// Writes the text and a terminating zero, at most text.size() + 1 characters. Returns the length
+// without the zero.
 std::size_t decode(std::string_view text, Plus plus, char* decoded) {
   char* end = decoded;
   while (!text.empty()) {
@@ -76,7 +77,7 @@ std::size_t decode(std::string_view text, Plus plus, char* decoded) {
   return static_cast<std::size_t>(end - decoded);
 }
 
-// Memory for a string of so many characters; a warning in the name of the function without it.
+// Allocates a string of so many characters; without memory, warns in the name of the function.
 char* room_for(std::size_t length, const char* function) {
   auto* room = static_cast<char*>(allocate(length + 1));
   if (room == nullptr) warn("%s: malloc(%zu)", function, length + 1);
@@ -100,7 +101,7 @@ std::string_view escape_of(const char& c) {
   }
 }
 
-// What is before the separator; takes both from the front of the text.
+// Returns the text before the separator; removes both from the front of the text.
 std::string_view take_until(std::string_view& text, char separator) {
   const std::string_view taken = text.substr(0, text.find(separator));
   text.remove_prefix(taken.size() < text.size() ? taken.size() + 1 : taken.size());

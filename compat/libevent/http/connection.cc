@@ -1,5 +1,6 @@
 #include "compat/libevent/http/connection.h"
 
+#include <cerrno>
 #include <cstdint>
 
 #include "compat/libevent/http/client.h"
@@ -14,10 +15,13 @@ namespace {
 
 constexpr timeval kRetryDelay{2, 0};
 
-void drain(evbuffer* buffer) { evbuffer_drain(buffer, evbuffer_get_length(buffer)); }
+void close_socket(bufferevent* bev) {
+  const evutil_socket_t fd = detach_socket(bev);
+  if (fd >= 0) evutil_closesocket(fd);
+}
 
-// A server's client has gone. What the program is sending stays the program's: it ends it, or frees
-// it, when it comes to that.
+// A server's client has closed. A response in progress stays the program's, which ends or frees the
+// request later.
 void leave_sender(evhttp_connection& connection) {
   evhttp_request* request = connection.request();
   if (request == nullptr || connection.state != evhttp_connection::State::writing) return;
@@ -34,7 +38,7 @@ evhttp_connection* spate::libevent::make_connection(event_base* base, buffereven
                                                     const char* peer, ev_uint16_t port) {
   auto* made = static_cast<evhttp_connection*>(allocate_zeroed(sizeof(evhttp_connection)));
   char* name = made != nullptr ? duplicate(peer) : nullptr;
-  // A lookup may end, and make a socket, after the connection has gone.
+  // A lookup may end, and make a socket, after the connection was freed.
   if (bev == nullptr && name != nullptr) {
     bev = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
   }
@@ -75,16 +79,8 @@ void evhttp_connection::disconnect() {
   bufferevent_setcb(bev, nullptr, nullptr, nullptr, nullptr);
   after_write = nullptr;
   if (was_connected && close_callback != nullptr) close_callback(this, close_argument);
-  if (is_freed || state != State::disconnected) return;  // The callback may have begun anew.
-  const evutil_socket_t fd = bufferevent_getfd(bev);
-  if (fd >= 0) {
-    bufferevent_setfd(bev, -1);
-    evutil_closesocket(fd);
-  }
-  drain(input());
-  evbuffer_unfreeze(output(), 1);
-  drain(output());
-  evbuffer_freeze(output(), 1);
+  if (is_freed || state != State::disconnected) return;  // The callback may have reconnected.
+  close_socket(bev);
 }
 
 void evhttp_connection::close() {
@@ -98,12 +94,8 @@ void evhttp_connection::close() {
   }
   if (event_initialized(&retry)) event_del(&retry);
   bufferevent_setcb(bev, nullptr, nullptr, nullptr, nullptr);
-  const evutil_socket_t fd = bufferevent_getfd(bev);
   bufferevent_disable(bev, EV_READ | EV_WRITE);
-  if (fd >= 0) {
-    bufferevent_setfd(bev, -1);
-    evutil_closesocket(fd);
-  }
+  close_socket(bev);
   bufferevent_free(bev);
 }
 
@@ -125,19 +117,19 @@ void evhttp_connection::set_timeouts(const timeval& time) {
   bufferevent_set_timeouts(bev, &time, &time);
 }
 
-void evhttp_connection::begin_reading() {
-  state = State::first_line;
+void evhttp_connection::begin_reading() { read_in(State::first_line); }
+
+void evhttp_connection::begin_idling() { read_in(State::idle); }
+
+// Through a filter, an end that was reported before is reported again by bufferevent_enable().
+void evhttp_connection::read_in(State first) {
+  state = first;
   bufferevent_setcb(bev, on_readable, on_written, on_event, this);
   bufferevent_disable(bev, EV_WRITE);
   bufferevent_enable(bev, EV_READ);
 }
 
-void evhttp_connection::begin_idling() {
-  begin_reading();
-  state = State::idle;
-}
-
-// Reading is for learning of the end; what comes waits in the input.
+// Reading only detects the end; bytes that arrive wait in the input.
 void evhttp_connection::write(WrittenCallback callback, void* argument) {
   after_write = callback;
   after_write_argument = argument;
@@ -150,8 +142,8 @@ void evhttp_connection::write(WrittenCallback callback, void* argument) {
   }
 }
 
-// An answer goes while its bytes are at hand, and the kernel is not asked to watch for it. Nor for
-// what comes meanwhile, if the next request is read as soon as the loop has told that it has gone.
+// Sends a response while its bytes are in the cache, without waiting for writability. Reading is
+// not registered either, if the next request is read as soon as the loop has reported the write.
 void evhttp_connection::send_answer() {
   has_answered = false;
   if (is_freed) return;
@@ -186,13 +178,20 @@ void evhttp_connection::on_written(bufferevent*, void* argument) {
   callback(&connection, connection.after_write_argument);
 }
 
+void evhttp_connection::on_connecting(evhttp_connection& connection, short what) {
+  if ((what & BEV_EVENT_CONNECTED) != 0) return connected(connection);
+  // The server may be up soon, so another attempt is worthwhile. Any other error ends the request.
+  const bool is_refused = (what & BEV_EVENT_ERROR) != 0 && errno == ECONNREFUSED;
+  if (is_refused || (what & BEV_EVENT_TIMEOUT) != 0) return connect_failed(connection);
+  connection.disconnect();
+  if (!connection.is_freed) connection.fail(EVREQ_HTTP_EOF);
+}
+
 void evhttp_connection::on_event(bufferevent*, short what, void* argument) {
   auto& connection = *static_cast<evhttp_connection*>(argument);
   const Stay stay(connection);
-  if (connection.state == State::connecting) {
-    return (what & BEV_EVENT_CONNECTED) != 0 ? connected(connection) : connect_failed(connection);
-  }
-  if ((what & BEV_EVENT_CONNECTED) != 0) return;  // Of a handshake.
+  if (connection.state == State::connecting) return on_connecting(connection, what);
+  if ((what & BEV_EVENT_CONNECTED) != 0) return;  // The end of a TLS handshake.
   if (connection.state == State::idle) {
     connection.disconnect();
     if (!connection.is_freed) end_if_done(connection);

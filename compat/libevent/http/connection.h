@@ -1,18 +1,18 @@
 // evhttp_connection: one connection of a server or a client, its requests in order, and how far the
 // first of them is.
 //
-// Semantics: event2/http.h; order of callbacks, what is enabled when, and what follows which error:
-// probes of Debian's 2.1.12 with its security fixes.
+// Semantics: event2/http.h; probed on Debian's 2.1.12 with its security fixes: the order of
+// callbacks, the enabled events, and the effects of each error.
 //
 // A server's connection always has one request, the one that is being read or answered; a client's
-// those that wait, the first of which is being sent or answered. server.h, client.h and reply.cc
-// have what the two do with a request; this room reads and writes.
+// has the queued ones, the first of which is being sent or answered. server.h, client.h and
+// reply.cc handle the requests of each side; this room reads and writes.
 //
-// Threads: one, as in the original: that of the base. A bufferevent of the program's own may have a
-// lock; there is none here.
+// Threads: one, as in the original: that of the base. A program's own bufferevent may have a lock;
+// evhttp has none.
 //
-// Lifetime: callbacks may free the connection. It is closed at once, and goes when the last Stay
-// has ended; after every callback is_freed says whether to go on.
+// Lifetime: callbacks may free the connection. It is closed at once, and freed when the last Stay
+// has ended; after every callback is_freed says whether to continue.
 #pragma once
 
 #include <sys/queue.h>
@@ -37,7 +37,7 @@ struct evhttp_connection {
   enum class State : std::uint8_t {
     disconnected,
     connecting,
-    idle,  // A client's, without a request.
+    idle,  // A client's connection without a request.
     first_line,
     headers,
     body,
@@ -53,18 +53,19 @@ struct evhttp_connection {
 
   // ---- reading
 
-  // From the first line of a message on.
+  // True from the first line of a message on.
   void begin_reading();
-  // Goes through what has come.
+  // Processes the input.
   void advance();
   void advance_soon();
-  // Only waits for the end, which for anything else comes too.
+  // Reads only to notice the end; any input also ends the connection.
   void begin_idling();
+  void read_in(State first);
 
   // ---- writing
 
-  // What was put into the output. `callback`, which may be null, is called when that has been sent,
-  // from the loop. Inside advance() nothing begins before that ends (send_answer()).
+  // Sends the output. `callback`, which may be null, is called from the loop when everything was
+  // sent. Inside advance() sending begins when that ends (send_answer()).
   void write(WrittenCallback callback, void* argument);
   evbuffer* output() const { return bufferevent_get_output(bev); }
   evbuffer* input() const { return bufferevent_get_input(bev); }
@@ -73,7 +74,7 @@ struct evhttp_connection {
 
   // The request cannot be completed.
   void fail(evhttp_request_error error);
-  // Closes the socket, and tells the program's close callback if there was a connection.
+  // Closes the socket, and calls the program's close callback if it was connected.
   void disconnect();
   void append(evhttp_request& request);
   void unlink(evhttp_request& request);
@@ -85,12 +86,12 @@ struct evhttp_connection {
   static void on_written(bufferevent* bev, void* argument);
   static void on_event(bufferevent* bev, short what, void* argument);
 
-  TAILQ_ENTRY(evhttp_connection) next;  // Of the server's.
+  TAILQ_ENTRY(evhttp_connection) next;  // In the server's list.
   evhttp* server;                       // Null for a client.
   event_base* base;
   bufferevent* bev;
   spate::libevent::RequestQueue requests;
-  char* peer;  // The address as text, or a client's host.
+  char* peer;  // The address as text, or the host of a client's connection.
   ev_uint16_t port;
   sockaddr_storage address;
   int address_size;
@@ -102,7 +103,7 @@ struct evhttp_connection {
   WrittenCallback close_callback;
   void* close_argument;
 
-  // ---- a client's (client.cc)
+  // ---- a client's members (client.cc)
 
   evdns_base* names;
   int family;
@@ -116,21 +117,23 @@ struct evhttp_connection {
   bool ends_when_done;
 
   State state;
-  bool awaits_chunk_end;  // The line end behind a chunk's bytes.
-  bool discards;          // A body that is too long, before that is said.
+  bool awaits_chunk_end;  // The line end after a chunk's bytes.
+  bool has_trailer;       // At least one line of the trailer section was read.
+  bool discards;          // Discards a body that is too long, before the error is sent.
   bool is_freed;
   bool is_advancing;
-  bool has_answered;  // While it advances: write() was called.
+  bool has_answered;  // Inside advance(): write() was called.
   int stays;
 
  private:
   struct Line;
 
+  static void on_connecting(evhttp_connection& connection, short what);
   void send_answer();
-  bool find_line(Line& line);
-  bool find_split_line(Line& line);
+  [[nodiscard]] bool find_line(Line& line);
+  [[nodiscard]] bool find_split_line(Line& line);
   void drop(const Line& line);
-  bool count_line(const Line& line);
+  [[nodiscard]] bool count_line(const Line& line);
   Progress too_long();
   Progress read_first_line();
   Progress read_headers();
@@ -138,22 +141,23 @@ struct evhttp_connection {
   Progress read_chunks();
   Progress read_trailer();
   Progress read_some(std::size_t count);
-  bool parse_request(std::string_view line);
-  bool parse_status(std::string_view line);
-  bool parse_target(std::string_view target);
+  [[nodiscard]] bool move_body(std::size_t count);
+  [[nodiscard]] bool parse_request(std::string_view line);
+  [[nodiscard]] bool parse_status(std::string_view line);
+  [[nodiscard]] bool parse_target(std::string_view target);
   Progress headers_end();
   Progress answer_headers_end();
-  Progress continue_request();
+  Progress interim_response_ends();
   Progress begin_body(spate::libevent::Framing framing);
   const char* expectation() const;
   void ask_for_body();
-  bool tell_chunk();
+  [[nodiscard]] bool report_chunk();
   Progress message_ends();
 };
 
 namespace spate::libevent {
 
-// Keeps a connection's memory.
+// Keeps a connection's memory while it exists.
 class Stay {
  public:
   explicit Stay(evhttp_connection& connection) : connection_(connection) { ++connection_.stays; }
@@ -167,7 +171,7 @@ class Stay {
   evhttp_connection& connection_;
 };
 
-// Null without memory; `bev` is null then or belongs to the connection.
+// Returns null without memory; `bev` is null then or belongs to the connection.
 evhttp_connection* make_connection(event_base* base, bufferevent* bev, const char* peer,
                                    ev_uint16_t port);
 

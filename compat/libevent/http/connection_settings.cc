@@ -1,6 +1,6 @@
-// What a program sets and asks of a connection.
+// The settings and properties of a connection.
 //
-// Semantics: event2/http.h; which flags there are: probes.
+// Semantics: event2/http.h; probed: the flags.
 #include "compat/libevent/http/connection.h"
 #include "compat/libevent/http/server.h"
 #include "compat/libevent/log.h"

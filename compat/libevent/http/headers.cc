@@ -1,7 +1,7 @@
 // The list of headers.
 //
-// Semantics: event2/http.h; that a key may be anything on one line, and a value may not be folded:
-// probes of Debian's 2.1.12 with its security fixes.
+// Semantics: event2/http.h; probed on Debian's 2.1.12 with its security fixes: a key may be
+// anything on one line, and a value may not be folded.
 #include "compat/libevent/http/headers.h"
 
 #include "compat/libevent/log.h"

@@ -1,4 +1,4 @@
-// Lists of keys and values, as the functions of the header files see them: struct evkeyvalq, which
+// Lists of keys and values, as the functions of the headers use them: struct evkeyvalq, which
 // belongs to the program and is linked by the macros of <sys/queue.h>.
 #pragma once
 
@@ -11,15 +11,16 @@
 
 namespace spate::libevent {
 
-// Whatever the case of the letters. Most texts differ in the first one.
-inline bool has_equal_text(const char* one, const char* other) {
+// Compares without case. Most texts differ in the first letter.
+[[nodiscard]] inline bool has_equal_text(const char* one, const char* other) {
   return lower(*one) == lower(*other) && evutil_ascii_strcasecmp(one, other) == 0;
 }
 
-// Whether a key or a value can be written as one line. evhttp_add_header() refuses any other.
-bool fits_line(std::string_view text);
+// Returns true if a key or a value can be written on one line. evhttp_add_header() rejects any
+// other.
+[[nodiscard]] bool fits_line(std::string_view text);
 
-// evhttp_add_header() of what was not asked that: of queries, whose values may have any character.
-int add_header(evkeyvalq& headers, std::string_view key, std::string_view value);
+// As evhttp_add_header(), without its checks: for queries, whose values may have any character.
+[[nodiscard]] int add_header(evkeyvalq& headers, std::string_view key, std::string_view value);
 
 }  // namespace spate::libevent

@@ -1,7 +1,7 @@
 // Virtual hosts, and the other names of a server.
 //
-// Semantics: event2/http.h (evhttp_add_virtual_host and what follows it); that an alias goes before
-// a pattern: probes.
+// Semantics: event2/http.h (evhttp_add_virtual_host and the functions after it); probed: an alias
+// has precedence over a pattern.
 #include "compat/libevent/ascii.h"
 #include "compat/libevent/http/server.h"
 #include "compat/libevent/memory.h"

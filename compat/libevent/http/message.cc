@@ -23,7 +23,7 @@ constexpr Method kMethods[] = {
 };
 
 constexpr std::string_view kShortestRequestLine = "GET / HTTP/1.0";
-constexpr std::size_t kLengthDigits = 18;  // Of which all fit.
+constexpr std::size_t kLengthDigits = 18;  // So many digits always fit.
 constexpr std::size_t kSizeDigits = 15;
 constexpr int kCodeMost = 999'999;
 
@@ -56,7 +56,7 @@ constexpr auto kTokenCharacters = [] {
   return is_one;
 }();
 
-// Of a header's name (RFC 9110 §5.1).
+// Returns true for a valid header name (RFC 9110 §5.1).
 bool is_token(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) {
     return kTokenCharacters[static_cast<unsigned char>(c)];
@@ -75,14 +75,14 @@ std::optional<std::int64_t> parse_number(std::string_view text, std::size_t most
   return value;
 }
 
-// HTTP/ digit . digit, of HTTP/1 or before.
+// Parses "HTTP/" digit "." digit, of HTTP/1 or older.
 std::optional<Version> parse_version(std::string_view text) {
   if (text.size() != 8 || !text.starts_with("HTTP/") || text[6] != '.') return {};
   if ((text[5] != '0' && text[5] != '1') || !is_digit(text[7])) return {};
   return Version{text[5] - '0', text[7] - '0'};
 }
 
-// Takes the next element of a list with commas off its front.
+// Removes the first element of a comma-separated list, and returns it.
 std::string_view next_element(std::string_view& list) {
   const std::size_t comma = list.find(',');
   const std::string_view element = list.substr(0, comma);
@@ -100,7 +100,7 @@ struct Codings {
   bool are_right = true;
 };
 
-// The chunked one may be there once, as the last.
+// "chunked" may occur once, as the last one.
 void note_codings(Codings& codings, std::string_view list) {
   codings.are_there = true;
   do {
@@ -113,10 +113,9 @@ void note_codings(Codings& codings, std::string_view list) {
   } while (!list.empty());
 }
 
-bool append_to_last(evkeyvalq& headers, std::string_view line) {
+bool append_to_last(evkeyvalq& headers, std::string_view more) {
   evkeyval* last = TAILQ_LAST(&headers, evkeyvalq);
   if (last == nullptr) return false;
-  const std::string_view more = without_blanks(line);
   const std::size_t size = std::strlen(last->value);
   auto* value = static_cast<char*>(reallocate(last->value, size + 1 + more.size() + 1));
   if (value == nullptr) return false;
@@ -167,15 +166,22 @@ const char* name_of(evhttp_cmd_type method) {
   return "NULL";
 }
 
-bool add_header_line(evkeyvalq& headers, std::string_view line) {
-  if (contains(line, '\r') || contains(line, '\0')) return false;
-  if (is_blank(line.front())) return append_to_last(headers, line);
+std::optional<FieldLine> parse_field_line(std::string_view line) {
+  if (contains(line, '\r') || contains(line, '\0')) return {};
+  if (is_blank(line.front())) return FieldLine{true, {}, without_blanks(line)};
   const std::size_t colon = line.find(':');
-  if (colon == std::string_view::npos || !is_token(line.substr(0, colon))) return false;
+  if (colon == std::string_view::npos || !is_token(line.substr(0, colon))) return {};
   std::string_view value = line.substr(colon + 1);
   while (value.starts_with(' ')) value.remove_prefix(1);
   while (!value.empty() && is_blank(value.back())) value.remove_suffix(1);
-  return add_header(headers, line.substr(0, colon), value) == 0;
+  return FieldLine{false, line.substr(0, colon), value};
+}
+
+bool add_header_line(evkeyvalq& headers, std::string_view line) {
+  const auto field = parse_field_line(line);
+  if (!field) return false;
+  if (field->goes_on) return append_to_last(headers, field->value);
+  return add_header(headers, field->name, field->value) == 0;
 }
 
 std::optional<Framing> framing_of(const evkeyvalq& headers) {

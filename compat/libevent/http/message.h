@@ -1,13 +1,13 @@
-// What the lines of a message of HTTP/1 mean: pure functions of text and of lists of headers.
+// Parsing the lines of an HTTP/1 message: pure functions of text and of lists of headers.
 //
-// Semantics: event2/http.h; which lines are accepted, and how a body is framed: probes of Debian's
-// 2.1.12 with its security fixes.
+// Semantics: event2/http.h; probed on Debian's 2.1.12 with its security fixes: which lines are
+// accepted, and the framing of a body.
 //
-// spate's own codec (src/http/codec) is not used: evhttp accepts what that refuses, and programs
-// may rely on it (lines that end with LF, headers that go on in the next line, any text as a
-// target, answers without an end), and it stores headers as the program's evkeyvals. Where the
-// original's leniency lets two servers see different messages in the same bytes, this one refuses:
-// docs/drop-in.md has the list.
+// spate's own codec (src/http/codec) is not used: evhttp accepts messages that it rejects, and
+// programs may rely on them (lines that end with LF, folded headers, any text as a target,
+// responses without a length), and it stores headers as the program's evkeyvals. Where the
+// original's leniency lets two servers see different messages in the same bytes, this one rejects
+// them: docs/drop-in.md has the list.
 #pragma once
 
 #include <cstdint>
@@ -39,32 +39,42 @@ struct StatusLine {
 std::optional<RequestLine> parse_request_line(std::string_view line);
 std::optional<StatusLine> parse_status_line(std::string_view line);
 
-// 0 for a method that is none.
-int method_of(std::string_view name);
+// Returns 0 for an unknown method.
+[[nodiscard]] int method_of(std::string_view name);
 const char* name_of(evhttp_cmd_type method);
 
-// Adds one line of headers, or to the last one of them. False if it is malformed, or memory ran
-// out.
-bool add_header_line(evkeyvalq& headers, std::string_view line);
+// One line of a header or trailer section.
+struct FieldLine {
+  bool goes_on;  // A folded line, which continues the value before; it has no name.
+  std::string_view name;
+  std::string_view value;
+};
+
+// Returns nothing if the line, which must not be empty, is malformed.
+std::optional<FieldLine> parse_field_line(std::string_view line);
+
+// Adds one header line, or continues the last header. Returns false if it is malformed, or without
+// memory.
+[[nodiscard]] bool add_header_line(evkeyvalq& headers, std::string_view line);
 
 // How long a body is.
 struct Framing {
   bool is_chunked;
-  std::int64_t length;  // -1: the headers do not say.
+  std::int64_t length;  // -1: not specified.
 };
 
-// None if the headers contradict themselves or each other.
+// Returns nothing if the headers contradict themselves or each other.
 std::optional<Framing> framing_of(const evkeyvalq& headers);
 
-// Of a request: an encoding whose end nobody knows is refused, too.
+// For a request: an encoding without a known end is rejected, too.
 std::optional<Framing> request_framing_of(const evkeyvalq& headers);
 
-// The size of the next chunk; none if the line is no size.
+// Returns the size of the next chunk; nothing if the line is not a size.
 std::optional<std::int64_t> parse_chunk_size(std::string_view line);
 
-// The version is 1.0, and the headers ask for another request on the connection.
-bool is_kept_alive(const evkeyvalq& headers);
-// The headers, which are of a request by proxy or not, end the connection.
-bool closes_connection(const evhttp_request& request, const evkeyvalq& headers);
+// True if the version is 1.0, and the headers ask to keep the connection.
+[[nodiscard]] bool is_kept_alive(const evkeyvalq& headers);
+// True if the headers, of a request by proxy or not, close the connection.
+[[nodiscard]] bool closes_connection(const evhttp_request& request, const evkeyvalq& headers);
 
 }  // namespace spate::libevent

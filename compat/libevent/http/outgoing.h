@@ -1,4 +1,4 @@
-// What is written: the lines of a head, gathered before they go into a buffer.
+// The lines of a header section, gathered before they go into a buffer.
 #pragma once
 
 #include <charconv>
@@ -29,7 +29,12 @@ class Outgoing {
   explicit Outgoing(evbuffer* target) : target_(target) {}
   Outgoing(const Outgoing&) = delete;
   Outgoing& operator=(const Outgoing&) = delete;
-  ~Outgoing() { flush(); }
+
+  // Hands over the rest. False if memory ran out: then the buffer has only a part of the text.
+  [[nodiscard]] bool end() {
+    flush();
+    return is_whole_;
+  }
 
   template <class... Texts>
   void add(const Texts&... texts) {
@@ -37,26 +42,27 @@ class Outgoing {
     for (const std::string_view text : views) add_one(text);
   }
   void add_version(Version version);
-  // With the empty line behind them.
+  // Adds the headers, and the empty line after them.
   void add_headers(const evkeyvalq& headers);
 
  private:
   void add_one(std::string_view text) {
     if (text.size() > sizeof bytes_ - size_) flush();
-    if (text.size() > sizeof bytes_) {
-      evbuffer_add(target_, text.data(), text.size());
-      return;
-    }
+    if (text.size() > sizeof bytes_) return pass_on(text.data(), text.size());
     std::memcpy(bytes_ + size_, text.data(), text.size());
     size_ += text.size();
   }
   void flush() {
-    if (size_ != 0) evbuffer_add(target_, bytes_, size_);
+    if (size_ != 0) pass_on(bytes_, size_);
     size_ = 0;
+  }
+  void pass_on(const char* bytes, std::size_t size) {
+    is_whole_ = is_whole_ && evbuffer_add(target_, bytes, size) == 0;
   }
 
   evbuffer* target_;
   std::size_t size_ = 0;
+  bool is_whole_ = true;
   char bytes_[1000];
 };
 

@@ -1,4 +1,4 @@
-// Reading: what a connection makes of what has come.
+// Reading: how a connection parses its input.
 #include <cinttypes>
 #include <cstring>
 
@@ -13,14 +13,21 @@ using namespace spate::libevent;
 namespace {
 
 constexpr std::size_t kSizeLineMost = 64;
+constexpr int kCodeContinue = 100;
+constexpr int kCodeSwitchingProtocols = 101;
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
-// What comes behind the head of such a request would be taken for the next one.
+// Bytes after the header section of such a request would be taken for the next one.
 bool may_not_have_body(const evhttp_request& request) {
   return request.type == EVHTTP_REQ_HEAD || request.type == EVHTTP_REQ_TRACE;
 }
 
-// The host and port that a proxy is asked for, as a URI.
+// RFC 9110 §15.2: another response follows any other 1xx one.
+bool is_interim(int code) {
+  return code >= kCodeContinue && code < HTTP_OK && code != kCodeSwitchingProtocols;
+}
+
+// Parses the host and port that a proxy is asked to connect to, as a URI.
 evhttp_uri* parse_authority(std::string_view target) {
   evhttp_uri* uri = nullptr;
   const std::size_t size = target.size() + 3;
@@ -67,7 +74,7 @@ void evhttp_connection::advance() {
   }
 }
 
-// From the loop: what else it has for the connection, more input or the end of it, goes before.
+// From the loop: its other events for the connection, more input or EOF, come first.
 void evhttp_connection::advance_soon() {
   if (evbuffer_get_length(input()) == 0) return;
   bufferevent_trigger(bev, EV_READ, BEV_TRIG_DEFER_CALLBACKS | BEV_TRIG_IGNORE_WATERMARKS);
@@ -86,7 +93,7 @@ bool evhttp_connection::find_line(Line& line) {
   return true;
 }
 
-// A line that does not end where the first piece of memory does.
+// A line that does not end within the first piece of memory.
 bool evhttp_connection::find_split_line(Line& line) {
   std::size_t end_size = 0;
   const evbuffer_ptr end = evbuffer_search_eol(input(), nullptr, &end_size, EVBUFFER_EOL_CRLF);
@@ -100,7 +107,7 @@ bool evhttp_connection::find_split_line(Line& line) {
 
 void evhttp_connection::drop(const Line& line) { evbuffer_drain(input(), line.size); }
 
-// Of the head and the trailer.
+// Counts the size of the header section and the trailer.
 bool evhttp_connection::count_line(const Line& line) {
   request()->headers_size += line.text.size();
   return request()->headers_size <= most_headers;
@@ -118,26 +125,26 @@ evhttp_connection::Progress evhttp_connection::too_long() {
 // ---- the head
 
 bool evhttp_connection::parse_target(std::string_view target) {
-  evhttp_request& asked = *request();
-  asked.uri = duplicate(target);
-  if (asked.uri == nullptr) return false;
-  asked.uri_elems = asked.type == EVHTTP_REQ_CONNECT
-                        ? parse_authority(target)
-                        : evhttp_uri_parse_with_flags(asked.uri, EVHTTP_URI_NONCONFORMANT);
-  if (asked.uri_elems == nullptr) return false;
-  const char* host = evhttp_uri_get_host(asked.uri_elems);
-  const bool is_absolute = host != nullptr && is_for_web(evhttp_uri_get_scheme(asked.uri_elems));
-  if (is_absolute && !knows_host(*server, host)) asked.flags |= EVHTTP_PROXY_REQUEST;
+  evhttp_request& req = *request();
+  req.uri = duplicate(target);
+  if (req.uri == nullptr) return false;
+  req.uri_elems = req.type == EVHTTP_REQ_CONNECT
+                      ? parse_authority(target)
+                      : evhttp_uri_parse_with_flags(req.uri, EVHTTP_URI_NONCONFORMANT);
+  if (req.uri_elems == nullptr) return false;
+  const char* host = evhttp_uri_get_host(req.uri_elems);
+  const bool is_absolute = host != nullptr && is_for_web(evhttp_uri_get_scheme(req.uri_elems));
+  if (is_absolute && !knows_host(*server, host)) req.flags |= EVHTTP_PROXY_REQUEST;
   return true;
 }
 
 bool evhttp_connection::parse_request(std::string_view line) {
   const auto parsed = parse_request_line(line);
   if (!parsed) return false;
-  evhttp_request& asked = *request();
-  asked.type = static_cast<evhttp_cmd_type>(method_of(parsed->method));
-  asked.major = static_cast<char>(parsed->version.major);
-  asked.minor = static_cast<char>(parsed->version.minor);
+  evhttp_request& req = *request();
+  req.type = static_cast<evhttp_cmd_type>(method_of(parsed->method));
+  req.major = static_cast<char>(parsed->version.major);
+  req.minor = static_cast<char>(parsed->version.minor);
   return parse_target(parsed->target);
 }
 
@@ -185,30 +192,32 @@ evhttp_connection::Progress evhttp_connection::read_headers() {
 // ---- from the head to the body
 
 evhttp_connection::Progress evhttp_connection::headers_end() {
-  evhttp_request& asked = *request();
-  if (asked.type == 0) return message_ends();  // Which is refused, and the connection closed.
-  const auto framing = request_framing_of(*asked.input_headers);
+  evhttp_request& req = *request();
+  if (req.type == 0) return message_ends();  // Rejects it, and closes.
+  const auto framing = request_framing_of(*req.input_headers);
   const bool has_body = framing && (framing->is_chunked || framing->length > 0);
-  if (!framing || (has_body && may_not_have_body(asked))) {
+  if (!framing || (has_body && may_not_have_body(req))) {
     fail(EVREQ_HTTP_INVALID_HEADER);
     return Progress::waits;
   }
   if (has_body) return begin_body(*framing);
-  asked.ntoread = may_not_have_body(asked) ? 0 : framing->length;
+  req.ntoread = may_not_have_body(req) ? 0 : framing->length;
   return message_ends();
 }
 
-// A program that has not asked for 100 gets it all the same, from some servers.
-evhttp_connection::Progress evhttp_connection::continue_request() {
-  evhttp_request& asked = *request();
-  evhttp_clear_headers(asked.input_headers);
-  asked.headers_size = 0;
-  if (evbuffer_get_length(asked.output_buffer) == 0) {
+// The final response follows. Some servers send 100 to a program that has not requested it. Only
+// 100 requests the body.
+evhttp_connection::Progress evhttp_connection::interim_response_ends() {
+  evhttp_request& req = *request();
+  const bool is_continue = req.response_code == kCodeContinue;
+  evhttp_clear_headers(req.input_headers);
+  req.headers_size = 0;
+  if (!is_continue || evbuffer_get_length(req.output_buffer) == 0) {
     state = State::first_line;
     return Progress::on;
   }
   state = State::writing;
-  evbuffer_add_buffer(output(), asked.output_buffer);
+  evbuffer_add_buffer(output(), req.output_buffer);
   write(
       [](evhttp_connection* connection, void*) {
         connection->begin_reading();
@@ -231,7 +240,7 @@ evhttp_connection::Progress evhttp_connection::answer_headers_end() {
       return Progress::waits;
     }
   }
-  if (answered.response_code == 100) return continue_request();
+  if (is_interim(answered.response_code)) return interim_response_ends();
   if (!may_have_body(answered, answered.response_code)) return message_ends();
   if (framing && (framing->is_chunked || framing->length != 0)) return begin_body(*framing);
   if (framing) return message_ends();
@@ -262,11 +271,11 @@ evhttp_connection::Progress evhttp_connection::begin_body(Framing framing) {
   return Progress::on;
 }
 
-// What a server's client says that it waits for; null if it does not.
+// Returns the expectation in a client's request; null if it has none.
 const char* evhttp_connection::expectation() const {
-  const evhttp_request& asked = *request();
-  const bool may_wait = is_server() && Version{asked.major, asked.minor}.is_at_least_1_1();
-  return may_wait ? evhttp_find_header(asked.input_headers, "Expect") : nullptr;
+  const evhttp_request& req = *request();
+  const bool may_wait = is_server() && Version{req.major, req.minor}.is_at_least_1_1();
+  return may_wait ? evhttp_find_header(req.input_headers, "Expect") : nullptr;
 }
 
 void evhttp_connection::ask_for_body() {
@@ -277,8 +286,8 @@ void evhttp_connection::ask_for_body() {
 
 // ---- the body
 
-// False if nothing is left to go on with.
-bool evhttp_connection::tell_chunk() {
+// Returns false if the connection cannot continue.
+bool evhttp_connection::report_chunk() {
   evhttp_request& read = *request();
   if (read.chunk_cb == nullptr || evbuffer_get_length(read.input_buffer) == 0) return true;
   const Deferral deferral(read);
@@ -286,6 +295,16 @@ bool evhttp_connection::tell_chunk() {
   if (is_freed || deferral.was_freed()) return false;
   evbuffer_drain(read.input_buffer, evbuffer_get_length(read.input_buffer));
   return true;
+}
+
+// Moves a part of the body to the request. If it fails, the message ends: the rest of the body must
+// not be read as the next one.
+bool evhttp_connection::move_body(std::size_t count) {
+  const std::size_t left = evbuffer_get_length(input()) - count;
+  evbuffer_remove_buffer(input(), request()->input_buffer, count);
+  if (evbuffer_get_length(input()) == left) return true;
+  fail(EVREQ_HTTP_BUFFER_ERROR);
+  return false;
 }
 
 evhttp_connection::Progress evhttp_connection::read_body() {
@@ -315,11 +334,10 @@ evhttp_connection::Progress evhttp_connection::read_body() {
   return read_some(count);
 }
 
-// Of a body that is not chunked.
+// Reads a body that is not chunked.
 evhttp_connection::Progress evhttp_connection::read_some(std::size_t count) {
   evhttp_request& read = *request();
-  evbuffer_remove_buffer(input(), read.input_buffer, count);
-  if (!tell_chunk()) return Progress::waits;
+  if (!move_body(count) || !report_chunk()) return Progress::waits;
   return read.ntoread == 0 ? message_ends() : Progress::waits;
 }
 
@@ -328,10 +346,10 @@ evhttp_connection::Progress evhttp_connection::read_chunks() {
   if (read.ntoread >= 0) {
     const auto size = static_cast<std::size_t>(read.ntoread);
     if (evbuffer_get_length(input()) < size) return Progress::waits;
-    evbuffer_remove_buffer(input(), read.input_buffer, size);
+    if (!move_body(size)) return Progress::waits;
     read.ntoread = -1;
     awaits_chunk_end = true;
-    return tell_chunk() ? Progress::on : Progress::waits;
+    return report_chunk() ? Progress::on : Progress::waits;
   }
   Line line;
   if (!find_line(line)) {
@@ -351,11 +369,12 @@ evhttp_connection::Progress evhttp_connection::read_chunks() {
   drop(line);
   read.ntoread = *size;
   read.body_size += static_cast<std::size_t>(*size);
+  has_trailer = false;
   if (*size == 0) state = State::trailer;
   return Progress::on;
 }
 
-// Its headers are dropped.
+// Its fields are dropped. A malformed one could hide the next request, so it is an error.
 evhttp_connection::Progress evhttp_connection::read_trailer() {
   Line line;
   while (find_line(line)) {
@@ -363,10 +382,12 @@ evhttp_connection::Progress evhttp_connection::read_trailer() {
       drop(line);
       return message_ends();
     }
-    if (!count_line(line)) {
+    const auto field = parse_field_line(line.text);
+    if (!count_line(line) || !field || (field->goes_on && !has_trailer)) {
       fail(EVREQ_HTTP_DATA_TOO_LONG);
       return Progress::waits;
     }
+    has_trailer = true;
     drop(line);
   }
   return too_long();

@@ -8,7 +8,7 @@ struct Reason {
   const char* text;
 };
 
-// Not those of spate/http/status.h: programs see the original's older words.
+// Not those of spate/http/status.h: programs expect the original's older phrases.
 constexpr Reason kReasons[] = {
     {100, "Continue"},
     {101, "Switching Protocols"},

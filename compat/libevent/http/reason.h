@@ -1,6 +1,6 @@
-// What a status code says in words.
+// The reason phrase of a status code.
 //
-// Semantics: the texts that the original sends without one of the program's: probes.
+// Semantics: the phrases that the original sends by default; probed.
 #pragma once
 
 namespace spate::libevent {

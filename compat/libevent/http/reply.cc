@@ -1,13 +1,14 @@
-// A server's answers.
+// A server's responses.
 //
-// Semantics: event2/http.h (evhttp_send_reply and what follows it); which headers are added, in
-// which order, and what is closed after an answer: probes.
+// Semantics: event2/http.h (evhttp_send_reply and the functions after it); probed: the added
+// headers, their order, and the connections that are closed after a response.
 #include <ctime>
 
 #include "compat/libevent/http/outgoing.h"
 #include "compat/libevent/http/reason.h"
 #include "compat/libevent/http/request.h"
 #include "compat/libevent/http/server.h"
+#include "compat/libevent/log.h"
 #include "compat/libevent/memory.h"
 
 using namespace spate::libevent;
@@ -22,9 +23,10 @@ bool has_header(const evhttp_request& request, const char* name) {
   return evhttp_find_header(request.output_headers, name) != nullptr;
 }
 
-// Of one line.
+// The value has one line. Without memory the field is left out: a response without a length then
+// ends with the connection.
 void add(evhttp_request& request, std::string_view name, std::string_view value) {
-  add_header(*request.output_headers, name, value);
+  if (add_header(*request.output_headers, name, value) != 0) warn("a header field is left out");
 }
 
 bool is_old(const evhttp_request& request) { return !version_of(request).is_at_least_1_1(); }
@@ -33,14 +35,14 @@ bool is_persistent(const evhttp_request& request) {
   return !is_old(request) || is_kept_alive(*request.input_headers);
 }
 
-// An answer in pieces whose length was not said ends with the connection.
+// A response in pieces without a declared length ends with the connection.
 bool ends_with_connection(const evhttp_request& request) {
   return request.userdone == 0 && request.chunked == 0 && !has_header(request, "Content-Length");
 }
 
 // ---- the head
 
-// The same for a second.
+// Returns a cached text, updated every second.
 const char* date_now(evhttp& server) {
   const std::time_t now = std::time(nullptr);
   if (server.dated != now) {
@@ -85,30 +87,29 @@ bool begin_answer(evhttp_request& request, int code, const char* reason) {
   return request.response_code_line != nullptr;
 }
 
-// Bytes behind an answer without a body would be taken for the next answer; those behind one to
-// CONNECT are the tunnel's.
+// Bytes after a response without a body would be taken for the next response; those after one to
+// CONNECT belong to the tunnel.
 bool may_send(const evhttp_request& request) {
   return request.type == EVHTTP_REQ_CONNECT || may_have_body(request, request.response_code);
 }
 
-void put_piece(const evhttp_request& request, evbuffer* target, evbuffer* piece) {
+// Returns false if memory ran out: the connection must end, as the response is not complete.
+[[nodiscard]] bool put_piece(const evhttp_request& request, evbuffer* target, evbuffer* piece) {
   const std::size_t size = evbuffer_get_length(piece);
-  if (size == 0 || !may_send(request)) return;
+  if (size == 0 || !may_send(request)) return true;
   const bool is_chunk = request.chunked != 0 && request.userdone == 0;
-  if (is_chunk) evbuffer_add_printf(target, "%zx\r\n", size);
-  evbuffer_add_buffer(target, piece);
-  if (is_chunk) evbuffer_add(target, "\r\n", 2);
+  if (!is_chunk) return evbuffer_add_buffer(target, piece) == 0;
+  return evbuffer_add_printf(target, "%zx\r\n", size) >= 0 &&
+         evbuffer_add_buffer(target, piece) == 0 && evbuffer_add(target, "\r\n", 2) == 0;
 }
 
 // And what the program has prepared.
-void put_head(evhttp_connection& connection, evhttp_request& request) {
+[[nodiscard]] bool put_head(evhttp_connection& connection, evhttp_request& request) {
   complete_headers(*connection.server, request);
-  {
-    Outgoing head(connection.output());
-    add_status_line(head, request);
-    head.add_headers(*request.output_headers);
-  }
-  put_piece(request, connection.output(), request.output_buffer);
+  Outgoing head(connection.output());
+  add_status_line(head, request);
+  head.add_headers(*request.output_headers);
+  return head.end() && put_piece(request, connection.output(), request.output_buffer);
 }
 
 // ---- the end
@@ -141,7 +142,7 @@ void answer_sent(evhttp_connection* connection, void*) {
 
 }  // namespace
 
-// ---- what a client writes, too
+// ---- used by clients, too
 
 void Outgoing::add_version(Version version) {
   add("HTTP/", Decimal(version.major), ".", Decimal(version.minor));
@@ -171,7 +172,7 @@ void evhttp_send_reply(evhttp_request* request, int code, const char* reason, ev
   if (!begin_answer(*request, code, reason)) return evhttp_connection_free(request->evcon);
   if (body != nullptr) evbuffer_add_buffer(request->output_buffer, body);
   request->userdone = 1;
-  put_head(*request->evcon, *request);
+  if (!put_head(*request->evcon, *request)) return evhttp_connection_free(request->evcon);
   request->evcon->write(answer_sent, nullptr);
 }
 
@@ -191,13 +192,13 @@ void evhttp_send_error(evhttp_request* request, int code, const char* reason) {
 void evhttp_send_reply_start(evhttp_request* request, int code, const char* reason) {
   evhttp_connection* connection = request->evcon;
   if (connection == nullptr) return;
-  // The program does not hear of it, goes on, and ends the request.
+  // The program is not notified; it continues, and ends the request.
   if (!begin_answer(*request, code, reason)) return connection->fail(EVREQ_HTTP_EOF);
   const bool is_chunked =
       !is_old(*request) && may_have_body(*request, code) && !has_header(*request, "Content-Length");
   if (is_chunked) add(*request, "Transfer-Encoding", "chunked");
   request->chunked = is_chunked;
-  put_head(*connection, *request);
+  if (!put_head(*connection, *request)) return connection->fail(EVREQ_HTTP_EOF);
   connection->write(nullptr, nullptr);
 }
 
@@ -206,7 +207,7 @@ void evhttp_send_reply_chunk_with_cb(evhttp_request* request, evbuffer* piece,
   evhttp_connection* connection = request->evcon;
   if (connection == nullptr || evbuffer_get_length(piece) == 0) return;
   if (!may_have_body(*request, request->response_code)) return;
-  put_piece(*request, connection->output(), piece);
+  if (!put_piece(*request, connection->output(), piece)) return connection->fail(EVREQ_HTTP_EOF);
   connection->write(callback, argument);
 }
 
@@ -219,7 +220,9 @@ void evhttp_send_reply_end(evhttp_request* request) {
   if (connection == nullptr) return evhttp_request_free(request);
   request->userdone = 1;
   if (request->chunked != 0) {
-    evbuffer_add(connection->output(), kLastChunk.data(), kLastChunk.size());
+    if (evbuffer_add(connection->output(), kLastChunk.data(), kLastChunk.size()) != 0) {
+      return evhttp_connection_free(connection);
+    }
     request->chunked = 0;
     return connection->write(answer_sent, nullptr);
   }

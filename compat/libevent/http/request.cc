@@ -9,7 +9,7 @@
 
 using namespace spate::libevent;
 
-// Programs read these fields.
+// Programs read these members.
 static_assert(sizeof(evhttp_request) == 216);
 static_assert(offsetof(evhttp_request, evcon) == 16);
 static_assert(offsetof(evhttp_request, flags) == 24);
@@ -57,7 +57,7 @@ void free_buffer(evbuffer* buffer) {
   if (buffer != nullptr) evbuffer_free(buffer);
 }
 
-// What comes for a request that is under way must not be taken for another's.
+// A response to a removed request must not be taken for another's.
 void leave_connection(evhttp_request& request) {
   evhttp_connection& connection = *request.evcon;
   const bool is_first = connection.request() == &request;
@@ -65,7 +65,7 @@ void leave_connection(evhttp_request& request) {
   if (is_first && !connection.is_server() && connection.is_connected()) restart(connection);
 }
 
-// Of a Host header: without its port.
+// Returns the length of a Host header without its port.
 std::size_t host_size(const char* host) {
   const std::size_t size = std::strlen(host);
   std::size_t end = size;

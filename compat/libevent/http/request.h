@@ -1,25 +1,26 @@
-// evhttp_request: what the program and the connection see of one request and its answer.
+// evhttp_request: the state of one request and its response, shared by the program and the
+// connection.
 //
-// Semantics: event2/http.h and event2/http_struct.h; who frees a request: probes.
+// Semantics: event2/http.h and event2/http_struct.h; probed: the owner of a request.
 #pragma once
 
 #include "compat/libevent/http/headers.h"
 
 namespace spate::libevent {
 
-// Unless it is the program's.
+// Frees the request, unless the program owns it.
 void free_unless_owned(evhttp_request& request);
-// The request knows its connection no more.
+// Detaches the request from its connection.
 void forget_target(evhttp_request& request);
 
-inline bool is_owned(const evhttp_request& request) {
+[[nodiscard]] inline bool is_owned(const evhttp_request& request) {
   return (request.flags & EVHTTP_USER_OWNED) != 0;
 }
 
-// Neither the answer's code nor the request's method exclude a body.
-bool may_have_body(const evhttp_request& request, int code);
+// Returns true if neither the response's code nor the request's method excludes a body.
+[[nodiscard]] bool may_have_body(const evhttp_request& request, int code);
 
-// A callback of the program's is called, which may free the request. Then it goes here.
+// Guards a callback of the program, which may free the request. The destructor then frees it.
 class Deferral {
  public:
   explicit Deferral(evhttp_request& request)

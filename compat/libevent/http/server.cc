@@ -21,7 +21,7 @@ constexpr int kDefaultMethods =
 constexpr const char* kDefaultContentType = "text/html; charset=ISO-8859-1";
 constexpr int kBacklog = 128;
 
-// ---- whose request it is
+// ---- the callback for a request
 
 PathCallback* find_callback(evhttp& server, const char* path) {
   PathCallback* entry;
@@ -109,7 +109,7 @@ void on_connection(evconnlistener*, evutil_socket_t fd, sockaddr* address, int s
 
 // ---- sockets
 
-// A socket that is bound to the address; -1 on failure.
+// Returns a socket bound to the address; -1 on failure.
 evutil_socket_t make_socket(const char* address, ev_uint16_t port) {
   char service[8];
   std::snprintf(service, sizeof service, "%d", port);

@@ -1,7 +1,7 @@
 // evhttp: a server, which may be a virtual host of another.
 //
-// Semantics: event2/http.h; which host answers, the answers to requests that nobody takes, and the
-// order of all that: probes.
+// Semantics: event2/http.h; probed: the choice of a host, the responses to requests without a
+// callback, and their order.
 #pragma once
 
 #include <sys/queue.h>
@@ -40,14 +40,14 @@ TAILQ_HEAD(ConnectionList, evhttp_connection);
 }  // namespace spate::libevent
 
 struct evhttp {
-  TAILQ_ENTRY(evhttp) next;  // Of the virtual hosts of one server.
+  TAILQ_ENTRY(evhttp) next;  // In the list of one server's virtual hosts.
   event_base* base;
   spate::libevent::SocketList sockets;
   spate::libevent::PathCallbackList callbacks;
   spate::libevent::ConnectionList connections;
   spate::libevent::ServerList hosts;
   spate::libevent::ServerAliasList aliases;
-  char* pattern;  // Of a virtual host; else null.
+  char* pattern;  // The pattern of a virtual host; otherwise null.
   spate::libevent::RequestCallback general_callback;
   void* general_argument;
   bufferevent* (*make_bufferevent)(event_base* base, void* argument);
@@ -56,7 +56,7 @@ struct evhttp {
   timeval timeout;
   std::size_t most_headers;
   std::uint64_t most_body;
-  std::time_t dated;  // When the date was written.
+  std::time_t dated;  // The time of the cached date.
   char date[50];
   int flags;
   ev_uint16_t methods;
@@ -64,17 +64,17 @@ struct evhttp {
 
 namespace spate::libevent {
 
-// A connection's next request; false without memory.
-bool add_request(evhttp_connection& connection);
-// The first request of the connection, which has been read or cannot be: then it has no target.
+// Adds a connection's next request; returns false without memory.
+[[nodiscard]] bool add_request(evhttp_connection& connection);
+// Handles the first request of the connection. It has no target if it could not be parsed.
 void serve(evhttp_connection& connection);
 
-// Answers with a page of the server's own, whatever the program has prepared, and closes.
+// Responds with a page of the server's own, whatever the program has prepared, and closes.
 void send_page(evhttp_request& request, int code, const char* reason, evbuffer* page);
 
-// Which of the server's hosts a name means: the server itself for a name that nobody knows.
+// Returns the server's host for a name: the server itself for an unknown one.
 evhttp& host_for(evhttp& server, const char* name);
-bool knows_host(evhttp& server, const char* name);
+[[nodiscard]] bool knows_host(evhttp& server, const char* name);
 void free_hosts(evhttp& server);
 
 }  // namespace spate::libevent

@@ -1,8 +1,7 @@
-// URIs: their parts, each of which can be set by itself, and the text that they make.
+// URIs: their parts, each of which can be set separately, and the joined text.
 //
-// Semantics: event2/http.h and RFC 3986; what of it is not held to (a future address may be empty,
-// its "v" is small, a user of no host is not written, a port that is set may be any number):
-// probes.
+// Semantics: event2/http.h and RFC 3986; probed: the deviations (a future address may be empty, its
+// "v" is small, a user without a host is not written, a port that is set may be any number).
 //
 // spate::http has its own URLs, which are those of HTTP. Here any URI is one.
 #include <netinet/in.h>
@@ -21,7 +20,7 @@ using std::string_view;
 
 struct evhttp_uri {
   unsigned flags;
-  int port;  // -1 if there is none.
+  int port;  // -1 if it is missing.
   char* scheme;
   char* userinfo;
   char* host;
@@ -35,13 +34,14 @@ namespace {
 using namespace spate::libevent;
 
 constexpr int kNoPort = -1;
-constexpr int kPortMost = 65535;       // Of a text. evhttp_uri_set_port() takes any.
-constexpr std::size_t kIpv6Most = 63;  // Of characters between the brackets.
+constexpr int kPortMost = 65535;       // For a parsed port. evhttp_uri_set_port() accepts any.
+constexpr std::size_t kIpv6Most = 63;  // For the characters between the brackets.
 constexpr string_view kSubDelimiters = "!$&'()*+,;=";
 
-// ---- what each part may be
+// ---- the grammar of each part
 
-// Whether there are only unreserved characters, sub-delimiters, encoded ones and these.
+// Returns true if the text has only unreserved characters, sub-delimiters, encoded ones and those
+// of `also`.
 bool consists_of(string_view text, string_view also) {
   while (!text.empty()) {
     const char c = text.front();
@@ -56,7 +56,7 @@ bool consists_of(string_view text, string_view also) {
   return true;
 }
 
-// The rest of a URI's parts may be anything that does not end them, if the program says so.
+// If the program allows it, the other parts of a URI may have any characters that do not end them.
 bool is_rest(string_view text, string_view also, string_view ends, const evhttp_uri* uri) {
   if ((uri->flags & EVHTTP_URI_NONCONFORMANT) == 0) return consists_of(text, also);
   return text.find_first_of(ends) == string_view::npos;
@@ -80,7 +80,7 @@ bool is_ipv6(string_view text) {
   return evutil_inet_pton(AF_INET6, copy, &address) == 1;
 }
 
-// An address of a version to come, after its "v".
+// A future address, after its "v".
 bool is_future_address(string_view text) {
   const std::size_t dot = text.find('.');
   if (dot == 0 || dot == string_view::npos) return false;
@@ -109,7 +109,7 @@ bool is_fragment(string_view text, const evhttp_uri* uri) { return is_rest(text,
 using Part = char* evhttp_uri::*;
 using Check = bool (*)(string_view text, const evhttp_uri* uri);
 
-// The copy is made first: it may be of the part itself.
+// The copy is made first: the text may be in the part itself.
 int set(evhttp_uri* uri, Part part, Check check, const char* text, const char* function) {
   if (text != nullptr && !check(text, uri)) return -1;
   char* copy = text != nullptr ? duplicate(text) : nullptr;
@@ -122,7 +122,7 @@ int set(evhttp_uri* uri, Part part, Check check, const char* text, const char* f
   return 0;
 }
 
-// The same for a part that is not set yet, from the text of a URI.
+// As above, for a part that is not set yet, from the text of a URI.
 bool take(evhttp_uri* uri, Part part, Check check, string_view text) {
   if (!check(text, uri)) return false;
   uri->*part = duplicate(text);
@@ -130,7 +130,7 @@ bool take(evhttp_uri* uri, Part part, Check check, string_view text) {
   return uri->*part != nullptr;
 }
 
-// ---- parsing: each takes what it is about from the front of the text
+// ---- parsing: each function removes its part from the front of the text
 
 string_view take_front(string_view& text, std::size_t size) {
   const string_view front = text.substr(0, size);
@@ -146,7 +146,7 @@ bool take_scheme(evhttp_uri* uri, string_view& text) {
   return take(uri, &evhttp_uri::scheme, is_scheme, scheme);
 }
 
-// From the end of an authority; no number is no port.
+// Removes the port from the end of an authority; an empty number is no port.
 bool take_port(evhttp_uri* uri, string_view& authority) {
   const std::size_t colon = authority.find_last_not_of("0123456789");
   if (colon == string_view::npos || authority[colon] != ':') return true;
@@ -175,7 +175,7 @@ bool take_authority(evhttp_uri* uri, string_view& text) {
 
 bool take_path(evhttp_uri* uri, string_view& text) {
   const string_view path = take_front(text, text.find_first_of("?#"));
-  // Its first segment would have been read as a scheme, if it were one.
+  // Otherwise its first segment would have been parsed as a scheme.
   const bool has_colon = is_one_of(':', path.substr(0, path.find('/')));
   if (has_colon && uri->scheme == nullptr) return false;
   return take(uri, &evhttp_uri::path, is_path, path);
@@ -197,13 +197,13 @@ bool parse(evhttp_uri* uri, string_view text) {
 
 // ---- joining
 
-// The pieces of a URI's text, of which there are at most two for each part.
+// The pieces of a URI's text, at most two for each part.
 struct Pieces {
   string_view at[12];
   int count = 0;
 
   void add(string_view piece) { at[count++] = piece; }
-  // With what is before it and after it, if there is such a part.
+  // Adds a part with its delimiters, if the part is set.
   void add(string_view before, const char* part, string_view after = {}) {
     if (part == nullptr) return;
     if (!before.empty()) add(before);
@@ -310,7 +310,7 @@ char* evhttp_uri_join(evhttp_uri* uri, char* text, size_t limit) {
   pieces.add("", uri->scheme, ":");
   if (uri->host != nullptr) {
     const string_view path = uri->path != nullptr ? uri->path : "";
-    if (!path.empty() && !path.starts_with('/')) return nullptr;  // It would be more of the host.
+    if (!path.empty() && !path.starts_with('/')) return nullptr;  // It would extend the host.
     if (uri->port != kNoPort) std::snprintf(port, sizeof port, ":%d", uri->port);
     pieces.add("//");
     pieces.add("", uri->userinfo, "@");

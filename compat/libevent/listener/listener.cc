@@ -1,7 +1,7 @@
 // evconnlistener: a listening socket, and a callback for each connection.
 //
-// Semantics: event2/listener.h; the options of the socket, which errors of accept() are passed
-// over, and that connections without a callback are closed: probes.
+// Semantics: event2/listener.h; probed: the options of the socket, the errors of accept() that are
+// ignored, and that connections without a callback are closed.
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -23,7 +23,7 @@ struct evconnlistener {
   evconnlistener_errorcb error_callback;
   void* argument;
   unsigned flags;
-  int references;  // The program's, and one while callbacks are called.
+  int references;  // The program's, and one while callbacks run.
   bool is_enabled;
   bool is_freed;
 };
@@ -32,7 +32,7 @@ namespace {
 
 constexpr int kDefaultBacklog = 128;
 
-// The last one's listener goes, and its lock with it.
+// The last reference frees the listener and its lock.
 void give_up(evconnlistener& listener) {
   void* lock = listener.lock;
   const bool is_last = --listener.references == 0;
@@ -50,7 +50,7 @@ bool is_passed_over(int error) {
   return error == EAGAIN || error == EINTR || error == ECONNABORTED;
 }
 
-// With the lock, which it gives back while the program is called.
+// Needs the lock, and releases it while the program's callback runs.
 void accepted(evconnlistener& listener, int fd, sockaddr* address, int size) {
   const evconnlistener_cb callback = listener.callback;
   void* argument = listener.argument;
@@ -100,7 +100,7 @@ void on_connection(evutil_socket_t fd, short, void* argument) {
   give_up(listener);
 }
 
-// Before bind(); false if the kernel refuses.
+// Sets the options before bind(); returns false if the kernel refuses.
 bool prepare(int fd, unsigned flags) {
   const int on = 1;
   if (setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on) != 0) return false;
@@ -150,7 +150,8 @@ evconnlistener* evconnlistener_new_bind(event_base* base, evconnlistener_cb call
   return listener;
 }
 
-// event_del() waits for a callback that runs in another thread, and that one for the lock.
+// event_del() waits for a callback on another thread, which may wait for the lock, so it is called
+// without.
 void evconnlistener_free(evconnlistener* listener) {
   acquire(listener->lock);
   listener->is_freed = true;
@@ -161,7 +162,7 @@ void evconnlistener_free(evconnlistener* listener) {
   event_del(&listener->ev);
   acquire(listener->lock);
   if (was_added && (listener->flags & LEV_OPT_CLOSE_ON_FREE) != 0) {
-    forget_descriptor(listener->ev);  // Otherwise the base may have gone before.
+    forget_descriptor(listener->ev);  // If it was not added, the base may have been freed before.
   }
   give_up(*listener);
 }

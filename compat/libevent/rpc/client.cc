@@ -1,8 +1,8 @@
 // Remote calls, the client's side: a pool of connections, each of which carries one call at a time.
 //
-// Semantics: event2/rpc.h and rpc_struct.h; what each error means, which of them clear the reply,
-// when the time of a call begins, and that an answer is read whatever its status: probes.
-#include "compat/libevent/http/connection.h"  // Whether one has a timeout.
+// Semantics: event2/rpc.h and rpc_struct.h; probed: the meaning of each error, which of them clear
+// the reply, when the time of a call begins, and that a response is read whatever its status.
+#include "compat/libevent/http/connection.h"  // For the timeout of a connection.
 #include "compat/libevent/log.h"
 #include "compat/libevent/memory.h"
 #include "compat/libevent/rpc/hooks.h"
@@ -14,12 +14,12 @@ namespace {
 struct Connection {
   TAILQ_ENTRY(Connection) next;
   evhttp_connection* http;
-  int calls;  // That are sent, and not answered. One is resumed even if there is another.
+  int calls;  // Calls sent and not answered. A paused call is resumed even if there is another.
 };
 
-// Where a call is, and so whose its evhttp_request is.
+// The state of a call, which determines the owner of its evhttp_request.
 enum class Stage {
-  queued,     // There is none.
+  queued,     // No request exists.
   busy,       // In a hook or in a callback, of a function that gives back the call afterwards.
   held_back,  // Paused before it is sent. Ours.
   sent,       // evhttp's.
@@ -29,10 +29,10 @@ enum class Stage {
 }  // namespace
 
 struct evrpc_request_wrapper {
-  evrpc_hook_meta* meta;  // First: this is the context of hooks.
+  evrpc_hook_meta* meta;  // First member: this is the context of hooks.
   TAILQ_ENTRY(evrpc_request_wrapper) next;
-  evrpc_pool* chosen;  // By the program, which may change its mind.
-  evrpc_pool* pool;    // Where it was made: held from then on. Null before.
+  evrpc_pool* chosen;  // Set by the program, which may change it.
+  evrpc_pool* pool;    // The pool in which it was made, and which it holds; null before.
   evhttp_connection* connection;
   evhttp_request* http;
   Stage stage;
@@ -59,11 +59,11 @@ TAILQ_HEAD(CallList, evrpc_request_wrapper);
 
 struct evrpc_pool {
   HookOwner owner;
-  event_base* base;  // May be null: then it is the current one.
+  event_base* base;  // May be null: then the current base is used.
   ConnectionList connections;
   CallList queued;
   CallList started;
-  int timeout;  // In seconds; none if it is not positive.
+  int timeout;  // In seconds; not positive: none.
 };
 
 namespace {
@@ -90,7 +90,7 @@ void free_call(Call* call) {
   release(call);
 }
 
-// From one of the pool's lists.
+// Removes the call from one of the pool's lists.
 void end_call(Call* call, CallList& list) {
   evrpc_pool& pool = *call->pool;
   TAILQ_REMOVE(&list, call, next);
@@ -101,9 +101,9 @@ void end_call(Call* call, CallList& list) {
 
 void start(Call* call);
 
-// One call, if there is a connection for it. It is called for each that is made and each that was
-// answered; not, as in libevent, for one that could not be started: what is behind that waits for
-// the next.
+// Starts one call, if there is a connection for it. It runs for each call that is made and each
+// that is answered; not, as in libevent, for one that could not be started: calls queued after that
+// one wait for the next.
 void schedule(evrpc_pool& pool, const Connection* connection) {
   Call* call = TAILQ_FIRST(&pool.queued);
   if (call == nullptr || connection == nullptr) return;
@@ -113,7 +113,7 @@ void schedule(evrpc_pool& pool, const Connection* connection) {
   start(call);
 }
 
-// Tells the program, unless it has freed the pool meanwhile, and gives back the call.
+// Calls the program back, unless it has freed the pool meanwhile, and releases the call.
 void finish(Call* call, int error) {
   evrpc_pool& pool = *call->pool;
   hold(pool.owner);
@@ -137,7 +137,7 @@ void finish_cleared(Call* call, int error) {
 
 // ---- sending
 
-// Between these two it is evhttp's.
+// Between these two, evhttp owns it.
 void note_sent(Call* call, Connection* connection) {
   const timeval timeout{call->pool->timeout, 0};
   call->stage = Stage::sent;
@@ -162,7 +162,7 @@ void refuse(Call* call) {
 void send(void* context, EVRPC_HOOK_RESULT result) {
   auto* call = static_cast<Call*>(context);
   call->stage = Stage::busy;
-  Connection* connection = find(*call->pool, call->connection);  // It may have been removed.
+  Connection* connection = find(*call->pool, call->connection);  // May be removed.
   char* path = path_of(call->name);
   if (result == EVRPC_TERMINATE || connection == nullptr || path == nullptr) {
     release(path);
@@ -187,7 +187,7 @@ void receive(void* context, EVRPC_HOOK_RESULT result) {
   finish(call, EVRPC_STATUS_ERR_NONE);
 }
 
-// Without an answer, http is null.
+// Without a response, http is null.
 void on_http(evhttp_request* http, void* arg) {
   auto* call = static_cast<Call*>(arg);
   HookOwner& owner = call->pool->owner;
@@ -225,7 +225,7 @@ void start(Call* call) {
   pause(owner, call->paused, call, send);
 }
 
-// Of a pool that is being freed.
+// For a pool that is being freed.
 void abandon(Call* call) {
   evhttp_request* http = call->http;
   switch (call->stage) {
@@ -333,7 +333,7 @@ evrpc_request_wrapper* evrpc_make_request_ctx(evrpc_pool* pool, void* request, v
   return call;
 }
 
-// libevent ends the program if the pool has no connection; here the call waits for one.
+// libevent aborts if the pool has no connection; here the call waits for one.
 int evrpc_make_request(evrpc_request_wrapper* call) {
   if (call->chosen == nullptr || call->pool != nullptr) return -1;
   evrpc_pool& pool = *call->chosen;

@@ -38,7 +38,8 @@ Entry* new_entry(const char* key, const void* data, std::size_t size) {
 
 }  // namespace
 
-// What the hooks of one call remember. Of entries with the same key the oldest counts.
+// The data that the hooks of one call have stored. The oldest of several entries with one key
+// counts.
 struct evrpc_hook_meta {
   evhttp_connection* connection;
   TAILQ_HEAD(, Entry) entries;
@@ -54,7 +55,7 @@ evrpc_hook_meta* meta_in(evrpc_hook_meta** meta) {
   return *meta;
 }
 
-// The context that a hook was given.
+// The context passed to a hook.
 evrpc_hook_meta** meta_of(void* context) { return static_cast<evrpc_hook_meta**>(context); }
 
 Entry* find(evrpc_hook_meta* meta, const char* key) {
@@ -66,7 +67,7 @@ Entry* find(evrpc_hook_meta* meta, const char* key) {
   return entry;
 }
 
-// Null for what is no type of hook: libevent ends the program.
+// Returns null for an invalid type of hook: libevent aborts.
 HookList* hooks_of(void* vbase, EVRPC_HOOK_TYPE type) {
   if (type != EVRPC_INPUT && type != EVRPC_OUTPUT) return nullptr;
   return &static_cast<HookOwner*>(vbase)->hooks[type];
@@ -87,7 +88,7 @@ void sweep_all(HookOwner& owner) {
   for (HookList& hooks : owner.hooks) sweep(hooks);
 }
 
-// Anything that is none of the three results terminates.
+// Any other result terminates the call.
 EVRPC_HOOK_RESULT ask(HookList& hooks, evrpc_hook_meta** context, evhttp_request* request,
                       evbuffer* bytes) {
   Hook* hook;

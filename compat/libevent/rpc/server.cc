@@ -1,8 +1,8 @@
 // Remote calls, the server's side: each name is a path of an HTTP server, to which a request is
-// posted and answered.
+// posted.
 //
-// Semantics: event2/rpc.h and rpc_struct.h; the paths, what is answered with 503, what a callback
-// finds, and who gives back the struct of evrpc_register_rpc(): probes.
+// Semantics: event2/rpc.h and rpc_struct.h; probed: the paths, the requests answered with 503, the
+// state that a callback finds, and the owner of the struct of evrpc_register_rpc().
 #include <cstddef>
 
 #include "compat/libevent/memory.h"
@@ -10,8 +10,8 @@
 
 using namespace spate::libevent;
 
-// A request on its way. The first six are those of EVRPC_STRUCT(), which is what a program's
-// callback takes this for.
+// A request in progress. The first six members are those of EVRPC_STRUCT(), which a program's
+// callback casts this to.
 struct evrpc_req_generic {
   evrpc_hook_meta* meta;
   void* request;
@@ -19,7 +19,7 @@ struct evrpc_req_generic {
   evrpc* rpc;
   evhttp_request* http;
   evbuffer* data;
-  // Nobody else's:
+  // Private members:
   evrpc_base* base;
   TAILQ_ENTRY(evrpc_req_generic) next;
   Paused paused;
@@ -43,18 +43,18 @@ TAILQ_HEAD(RequestList, evrpc_req_generic);
 
 }  // namespace
 
-// Held by each of its requests, too.
+// Each of its requests holds it, too.
 struct evrpc_base {
   HookOwner owner;
   evhttp* http;
   RpcList registered;
-  RpcList unregistered;  // While a request of theirs is on its way.
+  RpcList unregistered;  // They stay while one of their requests is in progress.
   RequestList requests;
 };
 
 namespace {
 
-// ---- what is registered
+// ---- registration
 
 evrpc* find(RpcList& rpcs, const char* name) {
   evrpc* rpc;
@@ -159,7 +159,7 @@ void send(void* context, EVRPC_HOOK_RESULT result) {
   free_request(request);
 }
 
-// Goes on after the hooks, now or when it is resumed.
+// Continues after the hooks, now or when it is resumed.
 void ask_then(evrpc_req_generic* request, EVRPC_HOOK_TYPE type, evbuffer* bytes,
               void (*go_on)(void* context, EVRPC_HOOK_RESULT result)) {
   HookOwner& owner = request->base->owner;
@@ -197,11 +197,11 @@ evrpc_base* evrpc_init(evhttp* server) {
   return base;
 }
 
-// The requests that wait for a hook are not answered any more, as in libevent.
+// Requests that wait for a hook are no longer answered, as in libevent.
 void evrpc_free(evrpc_base* base) {
   free_hooks(base->owner);
   while (evrpc* rpc = TAILQ_FIRST(&base->registered)) {
-    if (unregister(*base, rpc) != 0) return;  // The server still has it: the base stays.
+    if (unregister(*base, rpc) != 0) return;  // The server still has it, so the base stays.
   }
   while (Paused* paused = TAILQ_FIRST(&base->owner.paused)) {
     TAILQ_REMOVE(&base->owner.paused, paused, next);

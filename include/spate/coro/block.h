@@ -1,6 +1,6 @@
-// Block: memory from where frames come, for copies of what has to last longer than the call that
-// brought it. For those who write awaitables.
-// Threads: freed where it was allocated.
+// Block: memory from the allocator of coroutine frames, for copies of data that must outlive the
+// call that received them. For authors of awaitables.
+// Threads: must be freed on the thread that allocated it.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace spate::coro {
 class Block {
  public:
   Block() = default;
-  // Empty when memory runs out. Aligned for everything that has no more than 16 bytes' alignment.
+  // Empty when memory runs out. Aligned for all types whose alignment is at most 16 bytes.
   explicit Block(std::size_t size)
       : memory_(static_cast<std::byte*>(allocate_frame(size == 0 ? 1 : size))),
         size_(size == 0 ? 1 : size) {}

@@ -1,4 +1,4 @@
-// Channel: values from some tasks of a loop to others, in order, at most so many on their way.
+// Channel: a bounded queue of values between tasks of one loop, in order.
 //
 //   coro::Channel<std::string> lines(100);
 //   ...
@@ -6,11 +6,11 @@
 //   ...
 //   std::optional<std::string> line = co_await lines.receive();  // none: it is closed, and empty
 //
-// Ownership: the program's; it must outlive those who wait. Its room is allocated when it is made,
-// and nothing after that; without memory for it, it is closed from the start.
+// Ownership: the program's; it must outlive its waiters. The queue is allocated by the constructor,
+// and nothing after that. If memory runs out there, the channel is closed from the start.
 // Threads: the loop's thread only; from other threads use Mailbox (mailbox.h).
-// Who is woken, and destroyed before he goes on, has taken nothing, or sent nothing: the next one
-// is woken.
+// Cancellation: a coroutine that was woken, and is destroyed before it is resumed, has neither
+// received nor sent anything; the next waiter is woken.
 #pragma once
 
 #include <cstddef>
@@ -33,13 +33,13 @@ class Channel {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  // co_await: puts `value` in when there is room. False if the channel is closed, or is closed
-  // meanwhile; the value is destroyed then.
+  // co_await: enqueues `value` when there is room. Returns false, and the value is destroyed, if
+  // the channel is closed now or meanwhile.
   Send send(T value) { return Send(*this, std::move(value)); }
-  // co_await: the next value; none if the channel is closed and empty.
+  // co_await: returns the next value; nullopt if the channel is closed and empty.
   Receive receive() { return Receive(*this); }
-  // The same if nobody has to wait. False, and `value` is still the caller's: there is no room, or
-  // it is closed.
+  // As above without waiting. try_send() returns false, and leaves `value` to the caller, if there
+  // is no room or the channel is closed.
   bool try_send(T&& value) {
     if (!has_room()) return false;
     put(std::move(value));
@@ -49,49 +49,51 @@ class Channel {
     if (!has_value()) return {};
     return take();
   }
-  // Nothing more is put in; what is in it is still received. Twice does nothing.
+  // Closes the channel: no value can be sent any more, and queued ones can still be received.
+  // Calling it again has no effect.
   void close() {
     is_closed_ = true;
-    for (; !senders_.empty(); ++promised_room_) senders_.first()->then().wake();
-    for (; !receivers_.empty(); ++promised_values_) receivers_.first()->then().wake();
+    for (; !senders_.empty(); ++reserved_room_) senders_.first()->as_continuation().wake();
+    for (; !receivers_.empty(); ++reserved_values_) receivers_.first()->as_continuation().wake();
   }
   bool is_closed() const { return is_closed_; }
   std::size_t size() const { return values_.size(); }
 
  private:
-  // So many in a row need not wait; then others have their turn.
-  static constexpr int kPatience = 128;
+  // How many operations in a row complete without waiting. The next one waits, so that other tasks
+  // run.
+  static constexpr int kBudget = 128;
 
   bool has_room() const {
-    return !is_closed_ && size() + promised_room_ < values_.capacity() && senders_.empty();
+    return !is_closed_ && size() + reserved_room_ < values_.capacity() && senders_.empty();
   }
-  bool has_value() const { return size() > promised_values_ && receivers_.empty(); }
+  bool has_value() const { return size() > reserved_values_ && receivers_.empty(); }
   void put(T&& value) {
     values_.put(std::move(value));
-    promise_value();
+    wake_receiver();
   }
   std::optional<T> take() {
     std::optional<T> value = values_.take();
-    promise_room();
+    wake_sender();
     return value;
   }
-  void promise_value() {
-    if (receivers_.empty() || size() <= promised_values_) return;
-    ++promised_values_;
-    receivers_.first()->then().wake();
+  void wake_receiver() {
+    if (receivers_.empty() || size() <= reserved_values_) return;
+    ++reserved_values_;
+    receivers_.first()->as_continuation().wake();
   }
-  void promise_room() {
-    if (senders_.empty() || size() + promised_room_ >= values_.capacity()) return;
-    ++promised_room_;
-    senders_.first()->then().wake();
+  void wake_sender() {
+    if (senders_.empty() || size() + reserved_room_ >= values_.capacity()) return;
+    ++reserved_room_;
+    senders_.first()->as_continuation().wake();
   }
 
   Ring<T> values_;
-  std::size_t promised_values_ = 0;  // To the receivers who are woken.
-  std::size_t promised_room_ = 0;    // To the senders who are woken.
-  Line senders_;
-  Line receivers_;
-  int patience_ = kPatience;
+  std::size_t reserved_values_ = 0;  // Reserved for woken receivers.
+  std::size_t reserved_room_ = 0;    // Reserved for woken senders.
+  WaitList senders_;
+  WaitList receivers_;
+  int budget_ = kBudget;
   bool is_closed_;
 };
 
@@ -103,29 +105,29 @@ class Channel<T>::Send : public Operation<Send> {
 
   bool await_ready() {
     if (channel_.is_closed_) return true;
-    if (!channel_.has_room() || --channel_.patience_ < 0) return false;
+    if (!channel_.has_room() || --channel_.budget_ < 0) return false;
     put();
     return true;
   }
-  bool start(Promise&, Then then) {
-    channel_.patience_ = kPatience;
-    then_ = then;
-    channel_.senders_.push(then.place());
-    channel_.promise_room();
+  bool start(Promise&, Continuation continuation) {
+    channel_.budget_ = kBudget;
+    continuation_ = continuation;
+    channel_.senders_.push(continuation.node());
+    channel_.wake_sender();
     return true;
   }
   void cancel() {
-    if (!then_) return;
-    const bool was_promised = !then_.place().is_waiting();
-    then_.leave();
-    if (!was_promised) return;
-    --channel_.promised_room_;
-    channel_.promise_room();
+    if (!continuation_) return;
+    const bool had_reservation = !continuation_.node().is_waiting();
+    continuation_.cancel();
+    if (!had_reservation) return;
+    --channel_.reserved_room_;
+    channel_.wake_sender();
   }
   bool await_resume() {
-    if (!then_) return is_sent_;
-    then_ = Then();
-    --channel_.promised_room_;
+    if (!continuation_) return is_sent_;
+    continuation_ = Continuation();
+    --channel_.reserved_room_;
     if (!channel_.is_closed_) put();
     return is_sent_;
   }
@@ -138,7 +140,7 @@ class Channel<T>::Send : public Operation<Send> {
 
   Channel& channel_;
   T value_;
-  Then then_;
+  Continuation continuation_;
   bool is_sent_ = false;
 };
 
@@ -149,28 +151,28 @@ class Channel<T>::Receive : public Operation<Receive> {
   ~Receive() { cancel(); }
 
   bool await_ready() const {
-    if (channel_.has_value()) return --channel_.patience_ >= 0;
+    if (channel_.has_value()) return --channel_.budget_ >= 0;
     return channel_.is_closed_;
   }
-  bool start(Promise&, Then then) {
-    channel_.patience_ = kPatience;
-    then_ = then;
-    channel_.receivers_.push(then.place());
-    channel_.promise_value();
+  bool start(Promise&, Continuation continuation) {
+    channel_.budget_ = kBudget;
+    continuation_ = continuation;
+    channel_.receivers_.push(continuation.node());
+    channel_.wake_receiver();
     return true;
   }
   void cancel() {
-    if (!then_) return;
-    const bool was_promised = !then_.place().is_waiting();
-    then_.leave();
-    if (!was_promised) return;
-    --channel_.promised_values_;
-    channel_.promise_value();
+    if (!continuation_) return;
+    const bool had_reservation = !continuation_.node().is_waiting();
+    continuation_.cancel();
+    if (!had_reservation) return;
+    --channel_.reserved_values_;
+    channel_.wake_receiver();
   }
   std::optional<T> await_resume() {
-    if (then_) {
-      then_ = Then();
-      --channel_.promised_values_;
+    if (continuation_) {
+      continuation_ = Continuation();
+      --channel_.reserved_values_;
     } else if (!channel_.has_value()) {
       return {};
     }
@@ -180,7 +182,7 @@ class Channel<T>::Receive : public Operation<Receive> {
 
  private:
   Channel& channel_;
-  Then then_;
+  Continuation continuation_;
 };
 
 }  // namespace spate::coro

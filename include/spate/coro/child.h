@@ -1,10 +1,10 @@
-// exit_of(): until a child process has ended.
+// exit_of(): waits until a child process has ended.
 //
 //   const Result<int> status = co_await coro::exit_of(pid);
 //   if (status && WIFEXITED(*status)) ...
 //
-// As spate::Child (child.h). A wait that is given up leaves the process as it is: it can be waited
-// for once more.
+// As spate::Child (child.h). Cancelling the wait does not affect the process: it can be waited for
+// again.
 // Threads: the loop's thread only.
 #pragma once
 
@@ -16,14 +16,14 @@
 
 namespace spate::coro {
 
-// What exit_of() gives to co_await.
+// The awaitable of exit_of().
 class SPATE_EXPORT ExitOf : public Operation<ExitOf> {
  public:
   explicit ExitOf(int pid) : pid_(pid) {}
   ~ExitOf() { cancel(); }
 
   bool await_ready() const { return false; }
-  bool start(Promise& chain, Then then);
+  bool start(Promise& fiber, Continuation continuation);
   void cancel();
   Result<int> await_resume() const { return outcome_; }
 
@@ -33,11 +33,11 @@ class SPATE_EXPORT ExitOf : public Operation<ExitOf> {
   int pid_;
   std::optional<Child> child_;
   Result<int> outcome_ = -1;
-  Then then_;
+  Continuation continuation_;
 };
 
-// co_await: the status of `pid`, as waitpid() gives it; the process has been reaped then. Errors:
-// those of Child::start(); ECHILD also if other code has taken the status.
+// co_await: returns the status of `pid`, as waitpid() does; the process has been reaped then.
+// Errors: those of Child::start(); ECHILD also if other code has taken the status.
 inline ExitOf exit_of(int pid) { return ExitOf(pid); }
 
 }  // namespace spate::coro

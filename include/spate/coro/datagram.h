@@ -1,5 +1,5 @@
-// Datagram: a socket for packets, received and sent by coroutines. It owns the spate::Datagram and
-// is its handler.
+// Datagram: a socket whose packets coroutines receive and send. It owns the spate::Datagram and is
+// its handler.
 //
 //   coro::Task<Result<void>> echo(spate::Datagram bound) {
 //     coro::Datagram socket(std::move(bound));
@@ -9,14 +9,15 @@
 //     }
 //   }
 //
-// Ownership: it does not move. Destroying it closes the socket; nobody may be waiting then.
+// Ownership: it does not move. Destroying it closes the socket; no coroutine may be waiting on it
+// then.
 // Threads: the loop's thread only.
-// One coroutine may receive at a time; any number may wait to send, and are served in order. What
-// was received is valid until the coroutine waits for anything: copy what has to last. A receive
-// that is given up has taken nothing.
-// While nobody receives, packets stay in the kernel, and the socket does not keep the loop alive.
-// Packets come in batches of at most 64: what is left of one when the coroutine waits for something
-// else is copied, and is received first.
+// At most one coroutine receives at a time; any number may wait to send, and are served in order. A
+// received packet is valid until the coroutine next waits: copy it to keep it. A cancelled receive
+// consumes nothing.
+// While no coroutine receives, packets stay in the kernel, and the socket does not keep the loop
+// alive. Packets are read in batches of at most 64. If the coroutine waits for something else
+// before a batch is used up, the rest is copied, and received first.
 // Back-pressure: send() waits while the kernel has no room.
 #pragma once
 
@@ -40,42 +41,43 @@ class SPATE_EXPORT Datagram final : DatagramHandler {
   class ReceiveSome;
   class Send;
 
-  // An empty one gives EBADF.
+  // With an empty one all operations return EBADF.
   explicit Datagram(spate::Datagram datagram);
   ~Datagram();
   Datagram(const Datagram&) = delete;
   Datagram& operator=(const Datagram&) = delete;
 
-  // co_await: a Packet, with its sender. Errors, after which the socket is usable: those of
-  // DatagramHandler::on_error(); EBADF.
+  // co_await: returns a Packet, with its sender. The socket is usable after an error. Errors: those
+  // of DatagramHandler::on_error(); EBADF.
   inline Receive receive();
-  // co_await: all that have come, at least one, in a span; they count as received.
+  // co_await: returns a span of all packets that have arrived, at least one; they count as
+  // received.
   inline ReceiveSome receive_some();
 
-  // co_await: until the kernel has taken it. If that is not at once, it is copied meanwhile.
-  // Errors: those of Datagram::send(), but for EAGAIN and ENOBUFS; ENOMEM. When the wait is given
-  // up it may have been sent.
+  // co_await: sends a packet, and waits until the kernel has taken it. If it must wait, it copies
+  // the packet. A cancelled send may have been sent. Errors: those of Datagram::send(), except
+  // EAGAIN and ENOBUFS; ENOMEM.
   inline Send send(Bytes bytes, const Address& peer);
   inline Send send(std::string_view text, const Address& peer);
-  // To the connected peer.
+  // As above, to the connected peer.
   inline Send send(Bytes bytes);
   inline Send send(std::string_view text);
-  // Several. An error is that of the first that cannot be sent: those before it were, those behind
-  // it were not.
+  // As above, for several packets. An error is that of the first packet that cannot be sent: the
+  // packets before it were sent, the others were not.
   inline Send send(std::span<const Outgoing> packets);
 
-  // For options, the address, multicast, and sending without waiting. Its start(), pause() and
-  // resume() are this one's to call.
+  // Returns the spate::Datagram, for options, the address, multicast, and sending without waiting.
+  // Do not call its start(), pause() and resume(), which are used internally.
   spate::Datagram& datagram() { return datagram_; }
 
  private:
-  // What on_packets() was given, and is not yet received. The Datagram may be destroyed by who
-  // receives.
-  struct Arrival {
+  // The packets passed to on_packets() that were not yet received. `is_destroyed` is set if the
+  // receiver destroys the Datagram.
+  struct Batch {
     std::span<const Packet> left;
-    bool is_gone = false;
+    bool is_destroyed = false;
   };
-  class Kept;
+  class StoredPackets;
 
   void on_packets(std::span<const Packet> packets) override;
   void on_error(std::error_code error) override;
@@ -83,45 +85,45 @@ class SPATE_EXPORT Datagram final : DatagramHandler {
 
   bool has_packets() const;
   std::span<const Packet> take(std::size_t most);
-  std::span<const Packet> take_kept(std::size_t most);
-  void keep(std::span<const Packet> packets);
-  void look();
+  std::span<const Packet> take_stored(std::size_t most);
+  void store(std::span<const Packet> packets);
+  void update_receiving();
 
   spate::Datagram datagram_;
   Receive* receiving_ = nullptr;
-  Send* first_ = nullptr;  // Of those who wait to send.
+  Send* first_ = nullptr;  // The list of coroutines that wait to send.
   Send* last_ = nullptr;
-  Arrival* arrival_ = nullptr;  // In on_packets().
-  std::unique_ptr<Kept> kept_;  // Copies, the oldest first.
-  std::unique_ptr<Kept> shown_;
+  Batch* batch_ = nullptr;                 // Inside on_packets().
+  std::unique_ptr<StoredPackets> stored_;  // Copies, oldest first.
+  std::unique_ptr<StoredPackets> current_;
   std::error_code error_;
   bool is_watching_ = false;
 };
 
-// What receive() gives to co_await.
+// The awaitable of receive().
 class SPATE_EXPORT Datagram::Receive : public Operation<Receive> {
  public:
   explicit Receive(Datagram& datagram) : datagram_(datagram) {}
   ~Receive() { cancel(); }
 
   bool await_ready() const;
-  bool start(Promise& chain, Then then);
+  bool start(Promise& fiber, Continuation continuation);
   void cancel();
   Result<Packet> await_resume();
 
  protected:
-  // Of one that has been given none: an error.
+  // Returns up to `most` packets, or the error if none was given.
   Result<std::span<const Packet>> take(std::size_t most);
 
  private:
   friend class Datagram;
 
   Datagram& datagram_;
-  Then then_;
+  Continuation continuation_;
   bool is_woken_ = false;
 };
 
-// What receive_some() gives to co_await.
+// The awaitable of receive_some().
 class SPATE_EXPORT Datagram::ReceiveSome : public Receive {
  public:
   using Receive::Receive;
@@ -129,7 +131,7 @@ class SPATE_EXPORT Datagram::ReceiveSome : public Receive {
   Result<std::span<const Packet>> await_resume() { return take(SIZE_MAX); }
 };
 
-// What send() gives to co_await.
+// The awaitable of send().
 class SPATE_EXPORT Datagram::Send : public Operation<Send> {
  public:
   Send(Datagram& datagram, Bytes bytes, const Address* peer)
@@ -139,7 +141,7 @@ class SPATE_EXPORT Datagram::Send : public Operation<Send> {
   ~Send() { cancel(); }
 
   bool await_ready();
-  bool start(Promise& chain, Then then);
+  bool start(Promise& fiber, Continuation continuation);
   void cancel();
   Result<void> await_resume();
 
@@ -147,17 +149,17 @@ class SPATE_EXPORT Datagram::Send : public Operation<Send> {
   friend class Datagram;
 
   bool try_now();
-  bool keep();
+  bool copy_packets();
 
   Datagram& datagram_;
   Outgoing one_{};
   std::span<const Outgoing> rest_;
-  Then then_;
+  Continuation continuation_;
   std::error_code error_;
-  Block copy_;  // Of what waits.
+  Block copy_;  // The bytes of the waiting packets.
   Send* next_ = nullptr;
   Send* previous_ = nullptr;
-  bool is_waiting_ = false;  // For room.
+  bool is_waiting_ = false;  // For room in the kernel.
 };
 
 inline Datagram::Receive Datagram::receive() { return Receive(*this); }

@@ -1,5 +1,5 @@
-// Frames: where the memory of coroutines comes from: what the thread keeps, or the heap. For those
-// who write awaitables.
+// Frames: the allocator of coroutine frames: the thread's cache, then the heap. For authors of
+// awaitables.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace spate::coro {
 
 SPATE_EXPORT void* allocate_new_frame(std::size_t bytes) noexcept;
 
-// nullptr when memory runs out. Aligned for everything that has no more than 16 bytes' alignment.
+// Returns nullptr when memory runs out. Aligned for all types whose alignment is at most 16 bytes.
 inline void* allocate_frame(std::size_t bytes) noexcept {
   if (void* const kept = kept_memory.find(bytes)) return kept;
   return allocate_new_frame(bytes);

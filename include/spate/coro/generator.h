@@ -1,5 +1,5 @@
-// Generator: values that a coroutine makes one after the other, each when it is asked for. It may
-// wait in between.
+// Generator: a coroutine that produces a sequence of values, each on request. It may wait in
+// between.
 //
 //   coro::Generator<Result<std::string>> lines_of(coro::Stream* stream) {
 //     for (;;) {
@@ -15,19 +15,20 @@
 //     ...
 //   }
 //
-// A Generator<T> gives std::optional<T>: none when the coroutine has returned, and ever after. A
-// Generator<Result<T>> gives Result<std::optional<T>>: an error, co_yielded or or_return()'s, is
-// passed on; or_return()'s is the last.
-// Ownership: whoever holds the Generator owns its frame. Destroying it cancels, as of a Task; so
-// does giving up a next() that waits, as it waits where the coroutine does: after that it is over.
-// Who wants to go on after a time limit has the limit in the coroutine, or a task that sends into a
+// Results: next() of a Generator<T> returns std::optional<T>: nullopt once the coroutine has
+// returned. next() of a Generator<Result<T>> returns Result<std::optional<T>>. It passes on errors
+// that the coroutine yields, or ends with by or_return(); the latter is its last result.
+// Ownership: the Generator owns its frame. Destroying it cancels the coroutine, as with a Task.
+// Cancelling a next() that waits also ends the Generator, because the coroutine itself is waiting.
+// To continue after a time limit, put the limit into the coroutine, or use a task that sends into a
 // Channel (channel.h), which loses nothing.
-// It may move, and be asked by one task after the other, but by one at a time, and it neither moves
-// nor goes while somebody waits for it.
+// A Generator may move, and several tasks may use it in turn, but only one at a time. It must
+// neither move nor be destroyed while a task waits for it.
 // Threads: one loop's, from the first next() to the end.
-// Exceptions and scarce memory: as of a Task (task.h), at next().
-// Write co_yield as a statement, and of what has a name or a constructor: `co_yield c ? a : b` and
-// `co_yield Line{text}` are destroyed twice by g++ 12 (docs/guide/coroutine-compilers.md).
+// Exceptions and scarce memory: as for a Task (task.h), at next().
+// Compilers: write co_yield as a separate statement, with a named value or a constructor call. g++
+// 12 destroys the operands of `co_yield c ? a : b`, and of `co_yield Line{text}` if Line is an
+// aggregate, twice (docs/guide/coroutine-compilers.md).
 #pragma once
 
 #include <optional>
@@ -42,7 +43,7 @@ namespace spate::coro {
 template <class T>
 class Generator;
 
-// What one is asked for gives.
+// The result of next().
 template <class T>
 struct Generated {
   using Value = T;
@@ -60,7 +61,7 @@ struct Generated<Result<T>> {
   }
 };
 
-// A promise with the value that it gives next.
+// A promise with the value of the next co_yield.
 template <class T>
 class GeneratorPromise : public Promise {
  public:
@@ -73,10 +74,10 @@ class GeneratorPromise : public Promise {
     requires std::is_convertible_v<U&&, T>
   auto yield_value(U&& value) {
     value_.emplace(std::forward<U>(value));
-    return Ending();  // Of this part of it.
+    return Ending();  // Suspends until the next value is requested.
   }
   void return_void() noexcept {}
-  // Ends it with an error, in place of all that it would have given.
+  // Ends the coroutine with an error.
   void fail(std::error_code error)
     requires kIsResult<T>
   {
@@ -98,35 +99,35 @@ class GeneratorPromise : public Promise {
 };
 
 template <class T>
-class [[nodiscard("a Generator that nobody asks does nothing")]] Generator {
+class [[nodiscard("a discarded Generator does nothing")]] Generator {
  public:
   using promise_type = GeneratorPromise<T>;
   using Outcome = typename Generated<T>::Outcome;
   class Next;
 
   Generator(Generator&& other) noexcept
-      : promise_(other.release()), is_missing_(other.is_missing_) {}
+      : promise_(other.release()), lacks_memory_(other.lacks_memory_) {}
   Generator& operator=(Generator&& other) noexcept {
-    if (this != &other) {
-      destroy();
-      promise_ = other.release();
-      is_missing_ = other.is_missing_;
-    }
+    Generator moved(std::move(other));
+    std::swap(promise_, moved.promise_);
+    std::swap(lacks_memory_, moved.lacks_memory_);
+    std::swap(is_awaited_, moved.is_awaited_);  // Its destructor asserts that no task waits.
     return *this;
   }
   ~Generator() { destroy(); }
 
-  // co_await: the next value, for which the coroutine runs on.
+  // co_await: resumes the coroutine, and returns its next value.
   Next next() { return Next(*this); }
-  // False if it is over: it has given all, was given up, or moved away; or memory has run out.
+  // False if it has ended, was cancelled or moved from, or if memory ran out.
   explicit operator bool() const { return promise_ != nullptr && !promise_->is_over(); }
 
  private:
   friend promise_type;
 
-  explicit Generator(promise_type* promise) : promise_(promise), is_missing_(promise == nullptr) {}
+  explicit Generator(promise_type* promise)
+      : promise_(promise), lacks_memory_(promise == nullptr) {}
   promise_type* release() {
-    SPATE_ASSERT(!is_asked_, "somebody waits for this Generator");
+    SPATE_ASSERT(!is_awaited_, "a task waits for this Generator");
     return std::exchange(promise_, nullptr);
   }
   void destroy() {
@@ -140,11 +141,11 @@ class [[nodiscard("a Generator that nobody asks does nothing")]] Generator {
   }
 
   promise_type* promise_;
-  bool is_missing_;  // There was no memory.
-  bool is_asked_ = false;
+  bool lacks_memory_;  // Memory ran out.
+  bool is_awaited_ = false;
 };
 
-// What next() gives to co_await.
+// The awaitable of next().
 template <class T>
 class Generator<T>::Next : public Operation<Next> {
  public:
@@ -152,40 +153,40 @@ class Generator<T>::Next : public Operation<Next> {
   ~Next() { cancel(); }
 
   bool await_ready() const { return !generator_; }
-  bool start(Promise& chain, Then then) {
-    SPATE_ASSERT(!generator_.is_asked_, "one asks a Generator at a time");
-    generator_.is_asked_ = is_asking_ = true;
+  bool start(Promise& fiber, Continuation continuation) {
+    SPATE_ASSERT(!generator_.is_awaited_, "one task at a time may use a Generator");
+    generator_.is_awaited_ = is_waiting_ = true;
     promise_type& promise = *generator_.promise_;
     promise.start_again();
-    if (!promise.start(chain)) return false;
-    promise.then(then);
+    if (!promise.start(fiber)) return false;
+    promise.set_continuation(continuation);
     return true;
   }
   void cancel() {
-    if (!is_asking_) return;
-    stop_asking();
+    if (!is_waiting_) return;
+    stop_waiting();
     generator_.destroy();
   }
   Outcome await_resume() {
-    if (is_asking_) {
-      stop_asking();
+    if (is_waiting_) {
+      stop_waiting();
       return generator_.take();
     }
     if constexpr (kIsResult<T>) {
-      if (generator_.is_missing_)
+      if (generator_.lacks_memory_)
         return std::unexpected(make_error_code(std::errc::not_enough_memory));
     }
-    SPATE_ASSERT(!generator_.is_missing_, "an empty Generator was asked: memory ran out");
+    SPATE_ASSERT(!generator_.lacks_memory_, "next() of an empty Generator: memory ran out");
     return std::optional<Value>();
   }
 
  private:
   using Value = typename Generated<T>::Value;
 
-  void stop_asking() { generator_.is_asked_ = is_asking_ = false; }
+  void stop_waiting() { generator_.is_awaited_ = is_waiting_ = false; }
 
   Generator& generator_;
-  bool is_asking_ = false;
+  bool is_waiting_ = false;
 };
 
 }  // namespace spate::coro

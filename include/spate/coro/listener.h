@@ -1,23 +1,23 @@
-// Listener: a listening socket whose connections are accepted by coroutines.
+// Listener: a listening socket whose connections coroutines accept.
 //
 //   coro::Task<void> serve(Loop& loop, Address address, coro::Scope* sessions) {
 //     coro::Listener listener = must(coro::Listener::create(loop, address));
 //     for (;;) {
-//       Result<coro::Newcomer> next = co_await coro::until_stop(listener.accept());
+//       Result<coro::Accepted> next = co_await coro::until_stop(listener.accept());
 //       if (!next) co_return;
 //       sessions->spawn(session(std::move(next->stream)));
 //     }
 //   }
 //
-// A server that does nothing between two of them is a spate::Listener whose callback spawns; this
-// is for those that wait: for room, for a child, for what is accepted by name.
+// Use it when the accepting task waits for something else in between: for room, for a child
+// process, for a lookup. Otherwise use a spate::Listener whose callback spawns.
 //
 // Ownership: a handle, as spate::Listener: destroying it closes the socket at once, which resets
-// connections in the backlog. Nobody may be waiting for it then; it may be moved meanwhile.
+// connections in the backlog. No coroutine may be waiting on it then; it may be moved meanwhile.
 // Threads: the loop's thread only.
-// Any number of coroutines may wait, and are served in order. While nobody does, connections wait
-// in the backlog, and the Listener does not keep the loop alive. One that was accepted for a
-// coroutine that is destroyed before it goes on is the next one's.
+// Any number of coroutines may wait, and are served in order. While none waits, connections stay in
+// the backlog, and the Listener does not keep the loop alive. If a coroutine is destroyed before it
+// is resumed with its connection, the next one gets that connection.
 #pragma once
 
 #include <memory>
@@ -28,8 +28,8 @@
 
 namespace spate::coro {
 
-// A connection, and who has made it.
-struct Newcomer {
+// An accepted connection and its peer address.
+struct Accepted {
   spate::Stream stream;
   Address peer;
 };
@@ -47,36 +47,36 @@ class SPATE_EXPORT Listener {
   Listener& operator=(Listener&& other) noexcept;
   ~Listener();
 
-  // co_await: a Newcomer. There are no errors; EMFILE and the like only make it wait longer
-  // (spate::Listener::last_error()).
+  // co_await: returns an Accepted. There are no errors: conditions such as EMFILE only make it wait
+  // longer (spate::Listener::last_error()).
   Accept accept();
-  // To look at: its address, and what it has accepted.
+  // Returns the spate::Listener, for its address and counters.
   const spate::Listener& listener() const;
 
  private:
-  class Door;
+  class State;
 
-  explicit Listener(std::unique_ptr<Door> door);
+  explicit Listener(std::unique_ptr<State> state);
   template <class Make>
   static Result<Listener> make(Make make);
 
-  std::unique_ptr<Door> door_;
+  std::unique_ptr<State> state_;
 };
 
-// What accept() gives to co_await.
+// The awaitable of accept().
 class SPATE_EXPORT Listener::Accept : public Operation<Accept> {
  public:
-  explicit Accept(Door& door) : door_(door) {}
+  explicit Accept(State& state) : state_(state) {}
   ~Accept() { cancel(); }
 
   bool await_ready() const;
-  bool start(Promise& chain, Then then);
+  bool start(Promise& fiber, Continuation continuation);
   void cancel();
-  Result<Newcomer> await_resume();
+  Result<Accepted> await_resume();
 
  private:
-  Door& door_;
-  Then then_;
+  State& state_;
+  Continuation continuation_;
 };
 
 }  // namespace spate::coro

@@ -1,16 +1,16 @@
-// on(): a function is called on another loop's thread, and its result comes back.
+// on(): calls a function on another loop's thread, and returns its result to the coroutine.
 //
 //   auto count = [registry] { return registry->count(); };
 //   const Result<Count> counted = co_await coro::on(*worker, std::move(count));
 //
-// The coroutine stays where it is. A wait that is given up takes nothing back: the function is not
-// called if it was not yet; else it runs to its end, and its result is destroyed. So what it refers
-// to has to last until then, not only until the wait is over.
+// The coroutine stays on its own loop. If the wait is cancelled, the function is not called if it
+// was not yet; otherwise it runs to its end, and its result is destroyed. So objects it refers to
+// must outlive the call, not only the wait.
 // Ownership: the other loop must exist when the wait begins, and may be destroyed any time later.
-// Threads: awaited on the loop's thread. The function is called on the other one's, where it may do
-// everything, and destroyed there; one that is not called is destroyed on either. Its result is
-// made there and taken here. The loop is kept alive meanwhile, the other one is not. Errors:
-// ENOMEM; ECANCELED, the other loop has ended before it called the function.
+// Threads: awaited on the loop's thread. The function is called and destroyed on the other thread,
+// where everything is allowed; an uncalled one is destroyed on either. Its result is made there and
+// returned here. The wait keeps its own loop alive, but not the other one.
+// Errors: ENOMEM; ECANCELED if the other loop was destroyed before it called the function.
 #pragma once
 
 #include <atomic>
@@ -27,31 +27,31 @@
 
 namespace spate::coro {
 
-// What two threads share of one call. Whoever leaves it last deletes it.
+// The shared state of one call. The second of the two threads to release it deletes it.
 template <class F>
-class Errand {
+class RemoteTask {
  public:
   using Value = std::decay_t<std::invoke_result_t<F&>>;
   using Outcome = AsResult<Value>;
 
-  Errand(F&& call, Async& back) : call_(std::move(call)), back_(&back) {}
+  RemoteTask(F&& call, Async& reply) : call_(std::move(call)), reply_(&reply) {}
 
-  // ---- where it is awaited
+  // ---- on the awaiting thread
 
   Outcome take() { return *std::move(outcome_); }
-  void give_up() {
+  void abandon() {
     {
       const std::lock_guard lock(mutex_);
-      back_ = nullptr;
+      reply_ = nullptr;
     }
-    leave();
+    release();
   }
 
-  // ---- where it is called
+  // ---- on the thread of the call
 
   bool is_awaited() {
     const std::lock_guard lock(mutex_);
-    return back_ != nullptr;
+    return reply_ != nullptr;
   }
   Outcome call() {
     F its_call = std::move(call_);
@@ -62,105 +62,111 @@ class Errand {
       return its_call();
     }
   }
-  // Wakes under the lock: who gives up next may destroy the Async, and its loop.
+  // Sends under the lock: once abandon() can run, the Async and its loop may be destroyed.
   void finish(Outcome outcome) {
     {
       const std::lock_guard lock(mutex_);
-      if (back_ != nullptr) {
+      if (reply_ != nullptr) {
         outcome_.emplace(std::move(outcome));
-        back_->send();
+        reply_->send();
       }
     }
-    leave();
+    release();
   }
 
  private:
-  void leave() {
-    if (has_left_.exchange(true, std::memory_order_acq_rel)) delete this;
+  void release() {
+    if (is_half_released_.exchange(true, std::memory_order_acq_rel)) delete this;
   }
 
   F call_;
   std::mutex mutex_;
-  Async* back_;
+  Async* reply_;
   std::optional<Outcome> outcome_;
-  std::atomic<bool> has_left_ = false;  // One of the two.
+  std::atomic<bool> is_half_released_ = false;  // One of the two has left.
 };
 
-// What is posted to the other loop: destroyed uncalled, if that ends before.
+// The task posted to the other loop. If that loop is destroyed first, the post is destroyed
+// uncalled, and reports ECANCELED.
 template <class F>
-class ErrandTicket {
+class RemoteTaskPost {
  public:
-  explicit ErrandTicket(Errand<F>& errand) : errand_(&errand) {}
-  ErrandTicket(ErrandTicket&& other) noexcept : errand_(std::exchange(other.errand_, nullptr)) {}
-  ErrandTicket& operator=(ErrandTicket&&) = delete;
-  ~ErrandTicket() {
-    if (errand_ != nullptr) finish(canceled());
+  explicit RemoteTaskPost(RemoteTask<F>& remote) : remote_(&remote) {}
+  RemoteTaskPost(RemoteTaskPost&& other) noexcept
+      : remote_(std::exchange(other.remote_, nullptr)) {}
+  RemoteTaskPost& operator=(RemoteTaskPost&&) = delete;
+  ~RemoteTaskPost() {
+    if (remote_ != nullptr) finish(canceled());
   }
 
   void operator()() {
-    if (errand_->is_awaited()) finish(errand_->call());
+    if (remote_->is_awaited()) finish(remote_->call());
   }
 
  private:
   static auto canceled() {
     return std::unexpected(std::make_error_code(std::errc::operation_canceled));
   }
-  void finish(typename Errand<F>::Outcome outcome) {
-    std::exchange(errand_, nullptr)->finish(std::move(outcome));
+  void finish(typename RemoteTask<F>::Outcome outcome) {
+    std::exchange(remote_, nullptr)->finish(std::move(outcome));
   }
 
-  Errand<F>* errand_;
+  RemoteTask<F>* remote_;
 };
 
 template <class F>
 class On : public Operation<On<F>> {
  public:
-  using Outcome = typename Errand<F>::Outcome;
+  using Outcome = typename RemoteTask<F>::Outcome;
 
   On(Loop& other, F call) : other_(other), call_(std::move(call)) {}
   ~On() { cancel(); }
 
   bool await_ready() const { return false; }
-  bool start(Promise& chain, Then then) {
-    if (!send(chain.loop())) {
+  bool start(Promise& fiber, Continuation continuation) {
+    if (!send(fiber.loop())) {
       cancel();
       outcome_.emplace(std::unexpected(std::make_error_code(std::errc::not_enough_memory)));
       return false;
     }
-    then_ = then;
+    continuation_ = continuation;
     return true;
   }
   void cancel() {
-    then_.leave();
-    if (errand_ != nullptr) std::exchange(errand_, nullptr)->give_up();
-    back_.reset();
+    continuation_.cancel();
+    if (remote_ != nullptr) std::exchange(remote_, nullptr)->abandon();
+    reply_.reset();
   }
   Outcome await_resume() { return *std::move(outcome_); }
 
  private:
   bool send(Loop& loop) {
-    back_.emplace(loop, bind<&On::on_back>(this));
-    if (!back_->start()) return false;
-    errand_ = new (std::nothrow) Errand<F>(std::move(call_), *back_);
-    return errand_ != nullptr && other_.post(ErrandTicket<F>(*errand_));
+    reply_.emplace(loop, bind<&On::on_reply>(this));
+    if (!reply_->start()) return false;
+    remote_ = new (std::nothrow) RemoteTask<F>(std::move(call_), *reply_);
+    return remote_ != nullptr && other_.post(RemoteTaskPost<F>(*remote_));
   }
-  void on_back() {
-    outcome_.emplace(errand_->take());
-    std::exchange(errand_, nullptr)->give_up();
-    back_.reset();
-    then_.go();
+  // Releases the shared state last: this may destroy a function that was not called, and with it
+  // the scope of this awaitable.
+  void on_reply() {
+    RemoteTask<F>* const remote = std::exchange(remote_, nullptr);
+    outcome_.emplace(remote->take());
+    reply_.reset();
+    continuation_.resume();
+    remote->abandon();
   }
 
   Loop& other_;
   F call_;
-  Errand<F>* errand_ = nullptr;
-  std::optional<Async> back_;
+  RemoteTask<F>* remote_ = nullptr;
+  std::optional<Async> reply_;
   std::optional<Outcome> outcome_;
-  Then then_;
+  Continuation continuation_;
 };
 
-// co_await: what `call()` gives on the thread of `other`, as a Result. With g++ 12, one that
-// captures by value needs a name first, to be moved from (docs/guide/coroutine-compilers.md).
+// co_await: calls `call()` on the thread of `other`, and returns its result, as a Result. With g++
+// 12, a function that captures by value must be a named variable that is moved
+// (docs/guide/coroutine-compilers.md).
 template <class F>
 On<F> on(Loop& other, F call) {
   return On<F>(other, std::move(call));

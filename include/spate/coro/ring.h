@@ -1,4 +1,5 @@
-// Ring: values in a row, in room that is allocated once. What Channel and Mailbox keep theirs in.
+// Ring: a ring buffer of values with fixed capacity, used by Channel and Mailbox. For authors of
+// awaitables.
 #pragma once
 
 #include <cstddef>
@@ -17,16 +18,16 @@ class Ring {
   // `capacity`: at least 1.
   explicit Ring(std::size_t capacity)
       : slots_(new(std::nothrow) std::optional<T>[capacity]), capacity_(capacity) {
-    SPATE_ASSERT(capacity > 0, "it has room for one value at least");
+    SPATE_ASSERT(capacity > 0, "the capacity is at least 1");
   }
 
-  // False when memory has run out.
+  // False when memory ran out.
   explicit operator bool() const { return slots_ != nullptr; }
   std::size_t capacity() const { return capacity_; }
   std::size_t size() const { return size_; }
-  // Only if there is room.
+  // Must not be called on a full ring.
   void put(T&& value) { slots_[(first_ + size_++) % capacity_].emplace(std::move(value)); }
-  // Only if there is one.
+  // Must not be called on an empty ring.
   std::optional<T> take() {
     std::optional<T> value = std::exchange(slots_[first_], std::nullopt);
     first_ = (first_ + 1) % capacity_;

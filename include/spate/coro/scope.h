@@ -1,14 +1,14 @@
-// Scope: the tasks that were spawned into it.
+// Scope: owns the tasks that are spawned into it.
 //
 //   coro::Scope sessions(loop);
 //   Listener listener = must(listen(loop, address, [&](Stream stream, const Address&) {
 //     sessions.spawn(echo(std::move(stream)));
 //   }));
 //
-// Ownership: it owns its tasks. Destroying it cancels them all, as the loop's end does. It does not
-// move. A task may destroy the scope that it is in: it is cancelled when it next waits.
+// Ownership: it owns its tasks. Destroying it cancels them all, as destroying the loop does. It
+// does not move. A task may destroy its own scope: it is then cancelled when it next waits.
 // Threads: the loop's thread only.
-// Inside a task and inside a callback: everything.
+// Inside a task and inside a callback everything is allowed.
 #pragma once
 
 #include <cstddef>
@@ -33,95 +33,98 @@ class SPATE_EXPORT Scope {
 
   Loop& loop() const { return queue_.loop(); }
 
-  // Starts `task` now, up to its first wait. False, and the task destroyed, when memory has run
-  // out, when the scope is stopping or being cancelled, or the loop has ended.
+  // Starts `task` now, up to its first wait. Returns false, and destroys the task, when memory ran
+  // out, when the scope is stopping or being cancelled, or after the loop was destroyed.
   bool spawn(Task<void> task);
-  // The same of one that can fail: its error goes to on_error().
+  // As above, for a task that can fail: its error is passed to on_error().
   bool spawn(Task<Result<void>> task);
-  // Called with the error of each task that fails, when the task is gone: from the loop, or from
-  // spawn() if it fails at once. Without it the first error is what join() gives.
+  // Sets the function that is called with the error of each failed task, after the task was
+  // destroyed: from the loop, or from spawn() if it fails at once. Without it, join() returns the
+  // first error.
   void on_error(std::move_only_function<void(std::error_code error)> callback);
 
-  // Whoever waits with until_stop() (until_stop.h) goes on with ECANCELED, and nothing can be
-  // spawned any more. Nobody else is touched.
+  // Resumes all waits with until_stop() (until_stop.h) with ECANCELED, and prevents further spawns.
+  // Other waits are not affected.
   void stop();
   bool is_stopping() const { return is_stopping_; }
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  // Destroys all tasks now, the newest first; one that runs, when it next waits.
+  // Destroys all tasks now, newest first; a running one when it next waits.
   void cancel();
 
   class Join;
   class JoinWithin;
-  // co_await: until no task is left. Gives the first error that nobody was told of. Any number may
-  // wait, but no task of the scope itself.
+  // co_await: waits until no task is left. Returns the first error that was not passed to
+  // on_error(). Any number of tasks may wait, except those of the scope itself.
   Join join();
-  // co_await: stop(), then join() for at most `grace`; what is left is cancelled. True: nothing
-  // was.
+  // co_await: calls stop(), then waits as join() for at most `grace`, and cancels the remaining
+  // tasks. Returns true if all had ended.
   JoinWithin join(Nanos grace);
 
  private:
   friend class Promise;
   friend class StopPoint;
-  friend class Then;
+  friend class Continuation;
   class Guard;
 
-  // An exception ends the program, wherever its objects were compiled without them.
-  bool begin(Promise* root, bool gives_error) noexcept;
-  void queue(Place& place) {
-    if (place.is_woken()) return;
-    woken_.push_woken(place);
+  // noexcept: an exception ends the program, also if the library was compiled without exceptions.
+  bool begin(Promise* root, bool returns_result) noexcept;
+  void queue(WaitNode& node) {
+    if (node.is_woken()) return;
+    woken_.push_woken(node);
     feed();
   }
   void feed() {
     if (!queue_.is_pending()) queue_.feed();
   }
   void call_woken();
-  void give_up_stop_points();
-  Place* next_woken() const;
+  void trigger_stop_points();
+  WaitNode* next_woken() const;
   void retire(Promise& root);
-  void tell(std::error_code error);
+  void report(std::error_code error);
   void unlink(Promise& root);
   void end_joins();
   void end_with_loop();
 
   Promise* newest_ = nullptr;
-  Line woken_;
+  WaitList woken_;
   Join* joins_ = nullptr;
   StopPoint* stop_points_ = nullptr;
   Guard* guards_ = nullptr;
   std::size_t size_ = 0;
   std::error_code first_error_;
   std::move_only_function<void(std::error_code)> on_error_;
-  Timer queue_;      // Fed while somebody is woken; never started.
-  Cleanup cleanup_;  // The loop's end.
+  Timer queue_;      // Fed while a coroutine is woken; never started.
+  Cleanup cleanup_;  // Called when the loop is destroyed.
   bool is_stopping_ = false;
   bool is_cancelling_ = false;
 };
 
-// What join() gives to co_await.
+// The awaitable of join().
 class SPATE_EXPORT Scope::Join : public Operation<Join> {
  public:
   explicit Join(Scope& scope) : scope_(&scope) {}
   ~Join() { cancel(); }
 
   bool await_ready() const { return scope_->empty(); }
-  bool start(Promise& chain, Then then);
+  bool start(Promise& fiber, Continuation continuation);
   void cancel();
   Result<void> await_resume();
 
  private:
   friend class Scope;
+  friend class JoinWithin;
 
   Scope* scope_;
   Join* next_ = nullptr;
   Join* previous_ = nullptr;
   bool is_linked_ = false;
+  bool has_cancelled_ = false;  // A task of the scope was cancelled during this wait.
   std::error_code error_;
-  Then then_;
+  Continuation continuation_;
 };
 
-// What join(grace) gives to co_await.
+// The awaitable of join(grace).
 class SPATE_EXPORT Scope::JoinWithin : public Operation<JoinWithin> {
  public:
   JoinWithin(Scope& scope, Nanos grace) : join_(scope), scope_(scope), grace_(grace) {}
@@ -130,9 +133,9 @@ class SPATE_EXPORT Scope::JoinWithin : public Operation<JoinWithin> {
     scope_.stop();
     return join_.await_ready();
   }
-  bool start(Promise& chain, Then then);
+  bool start(Promise& fiber, Continuation continuation);
   void cancel();
-  bool await_resume() const { return !is_over_; }
+  bool await_resume() const { return !join_.has_cancelled_; }
 
  private:
   void on_timer();
@@ -141,52 +144,51 @@ class SPATE_EXPORT Scope::JoinWithin : public Operation<JoinWithin> {
   Scope& scope_;
   Nanos grace_;
   std::optional<Timer> timer_;
-  bool is_over_ = false;
 };
 
 inline Scope::Join Scope::join() { return Join(*this); }
 inline Scope::JoinWithin Scope::join(Nanos grace) { return JoinWithin(*this, grace); }
 
-// ---- of Promise and Then
+// ---- functions of Promise and Continuation that need Scope
 
 inline Loop& Promise::loop() const { return scope_->loop(); }
 
-inline void Promise::resume(Then then) {
+inline void Promise::resume(Continuation continuation) {
   is_running_ = true;
-  go_on(then.choose());
+  run(continuation.select());
 }
 
 inline void Promise::resume(Promise& awaiting) {
   is_running_ = true;
   awaiting.handle().resume();
   if (awaiting.has_ended()) [[unlikely]]
-    return go_on(awaiting.next());
-  rest();
+    return run(awaiting.next());
+  end_run();
 }
 
-inline void Promise::go_on(Promise* next) {
+inline void Promise::run(Promise* next) {
   for (; next != nullptr; next = next->next())
     if (!next->has_ended()) next->handle().resume();
-  rest();
+  end_run();
 }
 
-inline void Promise::rest() {
+inline void Promise::end_run() {
   is_running_ = false;
-  if (marks_ != 0) [[unlikely]]
+  if (flags_ != 0) [[unlikely]]
     settle();
 }
 
-inline void Then::go() const {
-  Promise& its_chain = chain();
-  if (its_chain.is_running()) return wake();
-  place().leave();
-  its_chain.resume(*this);
+inline void Continuation::resume() const {
+  Promise& its_fiber = fiber();
+  if (its_fiber.is_running()) return wake();
+  node().unlink();
+  its_fiber.resume(*this);
 }
 
-inline void Then::wake() const {
-  Promise& its_chain = chain();
-  if (its_chain.is_doomed()) return place().leave();  // Or who wakes all would find it again.
-  its_chain.scope().queue(place());
+inline void Continuation::wake() const {
+  Promise& its_fiber = fiber();
+  if (its_fiber.is_cancelled()) return node().unlink();  // Waking all must not find it again.
+  its_fiber.scope().queue(node());
 }
 
 }  // namespace spate::coro

@@ -1,4 +1,4 @@
-// Signals: those that the process has received, one after the other.
+// Signals: waits for signals of the process, one after the other.
 //
 //   coro::Signals signals(loop);
 //   must(signals.add(SIGTERM));
@@ -9,19 +9,20 @@
 //     read_configuration();
 //   }
 //
-// Ownership: the program's; it must outlive those who wait. It does not move.
+// Ownership: the program's; it must outlive its waiters. It does not move.
 // Threads: the loop's thread only.
-// A signal that comes while nobody waits is noted for the next one who does; the same one again is
-// merged with it, as by spate::Signal (signal.h). Any number of coroutines may wait; each signal is
-// one's, first come, first served. They keep the loop alive; the Signals do not.
+// A signal that arrives while no coroutine waits is kept for the next one; further signals of the
+// same number are merged with it, as by spate::Signal (signal.h). Any number of coroutines may
+// wait, and are served in order, one for each signal. They keep the loop alive; the Signals object
+// does not.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <system_error>
 
+#include "spate/coro/reservation_queue.h"
 #include "spate/coro/scope.h"
-#include "spate/coro/turns.h"
 #include "spate/signal.h"
 
 namespace spate::coro {
@@ -35,40 +36,40 @@ class SPATE_EXPORT Signals {
   Signals& operator=(const Signals&) = delete;
   ~Signals();
 
-  // From now on `signum` is caught. Errors: those of Signal::start().
+  // Starts to watch `signum`. Errors: those of Signal::start().
   std::error_code add(int signum);
-  // co_await: the number of a signal that has come; of several, the lowest.
+  // co_await: returns the number of a received signal; the lowest if there are several.
   inline Next next();
 
  private:
-  struct Added;
+  struct Watched;
 
   void on_signal(Signal& signal);
   std::size_t count() const;
   int take();
 
   Loop& loop_;
-  std::unique_ptr<Added> added_;  // The newest, which has the one before.
-  std::uint64_t came_ = 0;        // The bit signum - 1 of each.
-  Turns turns_;
+  std::unique_ptr<Watched> watched_;  // The newest; each links to the one before.
+  std::uint64_t received_ = 0;        // Received signals: bit signum - 1 of each.
+  ReservationQueue waiters_;
 };
 
-// What next() gives to co_await.
+// The awaitable of next().
 class SPATE_EXPORT Signals::Next : public Operation<Next> {
  public:
   explicit Next(Signals& signals) : signals_(signals) {}
   ~Next() { cancel(); }
 
-  bool await_ready() const { return signals_.turns_.leaves_one(signals_.count()); }
-  bool start(Promise& chain, Then then);
+  bool await_ready() const { return signals_.waiters_.has_free(signals_.count()); }
+  bool start(Promise& fiber, Continuation continuation);
   void cancel();
   int await_resume();
 
  private:
-  void let_go();
+  void unref_loop();
 
   Signals& signals_;
-  Then then_;
+  Continuation continuation_;
 };
 
 inline Signals::Next Signals::next() { return Next(*this); }

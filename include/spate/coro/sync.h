@@ -1,15 +1,16 @@
-// Event, Semaphore, Mutex: between the tasks of one loop. Who waits is served in order.
+// Event, Semaphore, Mutex: synchronization between the tasks of one loop. Waiters are served in
+// order.
 //
 //   coro::Semaphore slots(10);
 //   {
-//     const coro::Semaphore::Held slot(co_await slots.acquire());
+//     const coro::Semaphore::Permit slot(co_await slots.acquire());
 //     ...
 //   }
 //
-// Ownership: the program's; they must outlive those who wait. Nothing is allocated.
+// Ownership: the program's; they must outlive their waiters. They allocate nothing.
 // Threads: the loop's thread only; between threads use Mailbox (mailbox.h) and on() (on_loop.h).
-// Whoever is woken takes what was given to him when he goes on; if he is destroyed before, the next
-// one gets it.
+// Cancellation: a woken waiter has a reservation, and claims it when it is resumed. If it is
+// destroyed first, the reservation passes to the next one.
 #pragma once
 
 #include <cstddef>
@@ -19,24 +20,24 @@
 
 namespace spate::coro {
 
-// Set, or not: wait() waits until it is.
+// A flag: wait() waits until it is set.
 class Event {
  public:
   class Wait;
 
   bool is_set() const { return is_set_; }
-  // Wakes all who wait.
+  // Sets the flag, and wakes all waiters.
   void set() {
     is_set_ = true;
-    while (!waiting_.empty()) waiting_.first()->then().wake();
+    while (!waiting_.empty()) waiting_.first()->as_continuation().wake();
   }
-  // Who was woken goes on nevertheless.
+  // Clears the flag. Waiters that were woken are resumed nevertheless.
   void reset() { is_set_ = false; }
-  // co_await.
+  // co_await: waits until the flag is set.
   Wait wait();
 
  private:
-  Line waiting_;
+  WaitList waiting_;
   bool is_set_ = false;
 };
 
@@ -46,67 +47,67 @@ class Event::Wait : public Operation<Wait> {
   ~Wait() { cancel(); }
 
   bool await_ready() const { return event_.is_set(); }
-  bool start(Promise&, Then then) {
-    then_ = then;
-    event_.waiting_.push(then.place());
+  bool start(Promise&, Continuation continuation) {
+    continuation_ = continuation;
+    event_.waiting_.push(continuation.node());
     return true;
   }
-  void cancel() { then_.leave(); }
-  void await_resume() { then_ = Then(); }
+  void cancel() { continuation_.cancel(); }
+  void await_resume() { continuation_ = Continuation(); }
 
  private:
   Event& event_;
-  Then then_;
+  Continuation continuation_;
 };
 
 inline Event::Wait Event::wait() { return Wait(*this); }
 
-// Units of something, `units` at first.
+// A counting semaphore with `units` units.
 class Semaphore {
  public:
   class Acquire;
-  class Held;
+  class Permit;
 
   explicit Semaphore(std::size_t units) : units_(units) {}
 
-  // What nobody has, nor was promised.
-  std::size_t available() const { return units_ - promised_; }
-  // co_await: one unit, as a Held that gives it back.
+  // Returns the units that are neither held nor reserved.
+  std::size_t available() const { return units_ - reserved_; }
+  // co_await: acquires one unit. Returns a Permit that releases it.
   Acquire acquire();
-  // An empty Held if there is none.
-  Held try_acquire();
-  // One unit more. Held does it by itself.
+  // As above without waiting. Returns an empty Permit if there is no unit.
+  Permit try_acquire();
+  // Adds one unit. A Permit calls it automatically.
   void release() {
     ++units_;
-    promise_next();
+    wake_next();
   }
 
  private:
-  void promise_next() {
+  void wake_next() {
     if (available() == 0 || waiting_.empty()) return;
-    ++promised_;
-    waiting_.first()->then().wake();
+    ++reserved_;
+    waiting_.first()->as_continuation().wake();
   }
 
   std::size_t units_;
-  std::size_t promised_ = 0;  // To those who are woken.
-  Line waiting_;
+  std::size_t reserved_ = 0;  // Reserved for woken waiters.
+  WaitList waiting_;
 };
 
-// A unit, given back by its destructor.
-class [[nodiscard]] Semaphore::Held {
+// A unit, released by the destructor.
+class [[nodiscard]] Semaphore::Permit {
  public:
-  Held() = default;
-  explicit Held(Semaphore& semaphore) : semaphore_(&semaphore) {}
-  Held(Held&& other) noexcept : semaphore_(std::exchange(other.semaphore_, nullptr)) {}
-  Held& operator=(Held&& other) noexcept {
+  Permit() = default;
+  explicit Permit(Semaphore& semaphore) : semaphore_(&semaphore) {}
+  Permit(Permit&& other) noexcept : semaphore_(std::exchange(other.semaphore_, nullptr)) {}
+  Permit& operator=(Permit&& other) noexcept {
     if (this != &other) {
       release();
       semaphore_ = std::exchange(other.semaphore_, nullptr);
     }
     return *this;
   }
-  ~Held() { release(); }
+  ~Permit() { release(); }
 
   explicit operator bool() const { return semaphore_ != nullptr; }
   void release() {
@@ -123,46 +124,46 @@ class Semaphore::Acquire : public Operation<Acquire> {
   ~Acquire() { cancel(); }
 
   bool await_ready() const { return semaphore_.available() > 0 && semaphore_.waiting_.empty(); }
-  bool start(Promise&, Then then) {
-    then_ = then;
-    semaphore_.waiting_.push(then.place());
+  bool start(Promise&, Continuation continuation) {
+    continuation_ = continuation;
+    semaphore_.waiting_.push(continuation.node());
     return true;
   }
   void cancel() {
-    if (!then_) return;
-    const bool was_promised = !then_.place().is_waiting();
-    then_.leave();
-    if (!was_promised) return;
-    --semaphore_.promised_;
-    semaphore_.promise_next();
+    if (!continuation_) return;
+    const bool had_reservation = !continuation_.node().is_waiting();
+    continuation_.cancel();
+    if (!had_reservation) return;
+    --semaphore_.reserved_;
+    semaphore_.wake_next();
   }
-  Held await_resume() {
-    if (then_) --semaphore_.promised_;
-    then_ = Then();
+  Permit await_resume() {
+    if (continuation_) --semaphore_.reserved_;
+    continuation_ = Continuation();
     --semaphore_.units_;
-    return Held(semaphore_);
+    return Permit(semaphore_);
   }
 
  private:
   Semaphore& semaphore_;
-  Then then_;
+  Continuation continuation_;
 };
 
 inline Semaphore::Acquire Semaphore::acquire() { return Acquire(*this); }
-inline Semaphore::Held Semaphore::try_acquire() {
-  if (available() == 0 || !waiting_.empty()) return Held();
+inline Semaphore::Permit Semaphore::try_acquire() {
+  if (available() == 0 || !waiting_.empty()) return Permit();
   --units_;
-  return Held(*this);
+  return Permit(*this);
 }
 
-// One at a time.
+// A mutual exclusion lock.
 class Mutex {
  public:
-  using Held = Semaphore::Held;
+  using Lock = Semaphore::Permit;
 
-  // co_await: until nobody else has it, as a Held that unlocks it.
+  // co_await: acquires the lock. Returns a Lock that releases it.
   Semaphore::Acquire lock() { return one_.acquire(); }
-  Held try_lock() { return one_.try_acquire(); }
+  Lock try_lock() { return one_.try_acquire(); }
   bool is_locked() const { return one_.available() == 0; }
 
  private:

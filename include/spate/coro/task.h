@@ -1,5 +1,5 @@
-// Task: work that waits. A coroutine that returns one does nothing until it is awaited or spawned
-// (scope.h).
+// Task: an asynchronous function. A coroutine that returns a Task does nothing until it is awaited
+// or spawned (scope.h).
 //
 //   coro::Task<int> count(coro::Stream& stream) {
 //     int bytes = 0;
@@ -10,17 +10,18 @@
 //     }
 //   }
 //
-// Ownership: whoever holds the Task owns its frame. Destroying it cancels: what it waits for is
-// given up, its locals are destroyed, innermost call first, and nothing of it runs any more; if it
-// runs just now, when it next waits.
+// Ownership: the Task owns its frame. Destroying it cancels the coroutine: its wait is abandoned,
+// its locals are destroyed, innermost call first, and no further code of it runs. If it is running,
+// this happens when it next waits.
 // Threads: one loop's, from the first await to the end.
-// Errors are values: a task that can fail gives Result<T>, and or_return() (or_return.h) hands an
-// error on. An exception is thrown again where the task is awaited; out of a spawned one it ends
-// the program. When memory for its frame runs out the Task is empty: awaiting it gives ENOMEM if
-// its result is a Result, else that is asserted.
+// Errors: errors are values. A task that can fail returns Result<T>, and or_return() (or_return.h)
+// passes an error on. An exception is rethrown where the task is awaited. From a spawned task it
+// ends the program, unless coro::handler() spawned it. Without memory for the frame the Task is
+// empty: awaiting it returns ENOMEM if its result is a Result, and asserts otherwise.
 //
-// Write co_await as a statement, behind `=` or `return`, or in `T name(co_await ...)`: g++ 12 is
-// wrong about much else (docs/guide/coroutine-compilers.md; tools/coro_lint.py finds it).
+// Compilers: write co_await as a statement, after `=` or `return`, or in `T name(co_await ...)`.
+// g++ 12 miscompiles many other uses (docs/guide/coroutine-compilers.md; tools/coro_lint.py finds
+// them).
 #pragma once
 
 #include <optional>
@@ -28,7 +29,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "spate/coro/chain.h"
+#include "spate/coro/fiber.h"
 #include "spate/error.h"
 
 namespace spate::coro {
@@ -41,11 +42,11 @@ inline constexpr bool kIsResult = false;
 template <class T>
 inline constexpr bool kIsResult<Result<T>> = true;
 
-// What can fail, and gives a T if it does not.
+// T as a Result, unless it is one already.
 template <class T>
 using AsResult = std::conditional_t<kIsResult<T>, T, Result<T>>;
 
-// A promise with its result.
+// A promise with the task's result.
 template <class T>
 class TaskPromise : public Promise {
  public:
@@ -57,7 +58,7 @@ class TaskPromise : public Promise {
   void return_value(U&& value) {
     result_.emplace(std::forward<U>(value));
   }
-  // Ends it with an error, in place of what it would have returned.
+  // Ends the coroutine with an error instead of a return value.
   void fail(std::error_code error)
     requires kIsResult<T>
   {
@@ -88,27 +89,25 @@ class TaskPromise<void> : public Promise {
 };
 
 template <class T = void>
-class [[nodiscard("a Task that nobody awaits does nothing")]] Task {
+class [[nodiscard("a Task that is not awaited does nothing")]] Task {
  public:
   using promise_type = TaskPromise<T>;
   class Awaiter;
 
   Task(Task&& other) noexcept : promise_(std::exchange(other.promise_, nullptr)) {}
   Task& operator=(Task&& other) noexcept {
-    if (this != &other) {
-      destroy();
-      promise_ = std::exchange(other.promise_, nullptr);
-    }
+    Task moved(std::move(other));
+    std::swap(promise_, moved.promise_);
     return *this;
   }
   ~Task() { destroy(); }
 
-  // Once.
+  // co_await: runs the task and returns its result. Once per task.
   Awaiter operator co_await() && { return Awaiter(release()); }
-  // False if memory has run out, or it was moved away, or awaited.
+  // False if memory ran out, or after the task was moved from or awaited.
   explicit operator bool() const { return promise_ != nullptr; }
 
-  // For those who run tasks. Whoever takes the promise destroys its frame.
+  // Releases the promise to code that runs tasks, which must destroy its frame.
   promise_type* release() { return std::exchange(promise_, nullptr); }
 
  private:
@@ -126,25 +125,25 @@ inline Task<void> TaskPromise<void>::get_return_object_on_allocation_failure() n
   return Task<void>(nullptr);
 }
 
-// A task that is awaited: the frame is its own, and goes with its result.
+// An awaited task. It owns the frame, and destroys it when the result is taken.
 template <class T>
 class Task<T>::Awaiter : public Operation<Awaiter> {
  public:
   explicit Awaiter(promise_type* promise) : promise_(promise) {
-    static_assert(alignof(promise_type) <= 16, "no compiler aligns frames to more");
+    static_assert(alignof(promise_type) <= 16, "compilers align frames to 16 bytes at most");
   }
   ~Awaiter() { cancel(); }
 
   bool await_ready() const { return promise_ == nullptr; }
-  bool start(Promise& chain, Then then) {
-    if (!promise_->start(chain)) return false;
-    promise_->then(then);
+  bool start(Promise& fiber, Continuation continuation) {
+    if (!promise_->start(fiber)) return false;
+    promise_->set_continuation(continuation);
     return true;
   }
   void cancel() {
     if (promise_ != nullptr) std::exchange(promise_, nullptr)->handle().destroy();
   }
-  // Of one that has ended, before its result is taken.
+  // Returns the error of the result. Valid after the task has ended, before its result is taken.
   std::error_code error() const
     requires kIsResult<T>
   {
@@ -159,18 +158,18 @@ class Task<T>::Awaiter : public Operation<Awaiter> {
     SPATE_ASSERT(promise_ != nullptr, "an empty Task was awaited: memory ran out, or it was moved");
     if constexpr (std::is_void_v<T>) {
       promise_->take();
-      leave();
+      destroy_frame();
     } else {
       T result = promise_->take();
-      leave();
+      destroy_frame();
       return result;
     }
   }
 
  private:
-  // Its frame is gone before the next statement. It forgets it last, where the compiler sees that
-  // the destructor has nothing to do.
-  void leave() {
+  // Destroys the frame before the next statement. promise_ is cleared last, so that the compiler
+  // can see that the destructor has nothing to do.
+  void destroy_frame() {
     promise_->handle().destroy();
     promise_ = nullptr;
   }

@@ -1,4 +1,4 @@
-// sleep(), next_turn(), with_deadline().
+// sleep(), next_turn(), with_deadline(): waits by time.
 //
 //   co_await coro::sleep(1s);
 //   Result<Reply> reply = co_await coro::with_deadline(5s, ask(loop, address, question));
@@ -14,14 +14,14 @@
 
 namespace spate::coro {
 
-// What sleep() gives to co_await. A timer is kept where it waits: no allocation.
+// The awaitable of sleep(). It contains the timer: no allocation.
 class SPATE_EXPORT Sleep : public Operation<Sleep> {
  public:
   explicit Sleep(Nanos delay) : delay_(delay) {}
   ~Sleep() { cancel(); }
 
   bool await_ready() const { return false; }
-  bool start(Promise& chain, Then then);
+  bool start(Promise& fiber, Continuation continuation);
   void cancel();
   std::error_code await_resume() const { return error_; }
 
@@ -32,16 +32,17 @@ class SPATE_EXPORT Sleep : public Operation<Sleep> {
   std::error_code error_;
   Loop* loop_ = nullptr;
   TimerNode node_{};
-  Then then_;
+  Continuation continuation_;
 };
 
-// co_await: not before `delay` has gone by; negative counts as zero, which is the next turn. Gives
-// ENOMEM, at once, if there is no memory for the timer; else no error.
+// co_await: waits for at least `delay`; negative counts as zero, which is the next turn. Returns
+// ENOMEM, at once, if there is no memory for the timer; otherwise no error.
 inline Sleep sleep(Nanos delay) { return Sleep(delay); }
-// co_await: the loop's next turn, after the events that are due.
+// co_await: waits for the loop's next turn, after the events that are due.
 inline Sleep next_turn() { return Sleep(Nanos{0}); }
 
-// A task, and the time it has. What it gives is a Result, of which an own Result is a part.
+// A task with a time limit. The result is a Result; a result of the task that is a Result already
+// is not nested.
 template <class T>
 class WithDeadline : public Operation<WithDeadline<T>> {
  public:
@@ -50,16 +51,16 @@ class WithDeadline : public Operation<WithDeadline<T>> {
   WithDeadline(Nanos time, Task<T> task) : time_(time), task_(task.release()) {}
 
   bool await_ready() const { return task_.await_ready(); }
-  bool start(Promise& chain, Then then) {
-    then_ = then;
-    done_.awaiting = &chain;
-    late_.awaiting = &chain;
-    if (!time_.start(chain, Then(late_))) {
+  bool start(Promise& fiber, Continuation continuation) {
+    continuation_ = continuation;
+    done_.awaiting = &fiber;
+    timeout_.awaiting = &fiber;
+    if (!time_.start(fiber, Continuation(timeout_))) {
       task_.cancel();
       error_ = time_.await_resume();
       return false;
     }
-    if (task_.start(chain, Then(done_))) return true;
+    if (task_.start(fiber, Continuation(done_))) return true;
     time_.cancel();
     return false;
   }
@@ -78,32 +79,33 @@ class WithDeadline : public Operation<WithDeadline<T>> {
   }
 
  private:
-  struct Part : Chooser {
-    Part(WithDeadline& its_owner, Choose choose) : Chooser(choose), owner(its_owner) {}
+  struct Branch : Selector {
+    Branch(WithDeadline& its_owner, Select select) : Selector(select), owner(its_owner) {}
     WithDeadline& owner;
   };
 
-  static Promise* on_done(Chooser& chooser) {
-    WithDeadline& self = static_cast<Part&>(chooser).owner;
+  static Promise* on_done(Selector& selector) {
+    WithDeadline& self = static_cast<Branch&>(selector).owner;
     self.time_.cancel();
-    return self.then_.choose();
+    return self.continuation_.select();
   }
-  static Promise* on_late(Chooser& chooser) {
-    WithDeadline& self = static_cast<Part&>(chooser).owner;
+  static Promise* on_timeout(Selector& selector) {
+    WithDeadline& self = static_cast<Branch&>(selector).owner;
     self.task_.cancel();
     self.error_ = Error::deadline;
-    return self.then_.choose();
+    return self.continuation_.select();
   }
 
-  Then then_;
-  Part done_{*this, on_done};
-  Part late_{*this, on_late};
+  Continuation continuation_;
+  Branch done_{*this, on_done};
+  Branch timeout_{*this, on_timeout};
   std::error_code error_;
   Sleep time_;
   typename Task<T>::Awaiter task_;
 };
 
-// co_await: `task`, for at most `time`. Then it is destroyed, and the result is Error::deadline.
+// co_await: runs `task` for at most `time`. Then the task is destroyed, and the result is
+// Error::deadline.
 template <class T>
 WithDeadline<T> with_deadline(Nanos time, Task<T> task) {
   return WithDeadline<T>(time, std::move(task));

@@ -2,28 +2,30 @@
 //
 //   Result<Bytes> some = co_await coro::until_stop(stream.read_some());
 //
-// Gives ECANCELED if the scope of the task is stopping; else what the operation gives, as a Result
-// if it is none: Result<std::optional<T>> of a Channel's receive(). An operation that is given up
-// has lost nothing: what it would have taken is still there. Threads: the loop's thread only.
+// Returns ECANCELED if the scope of the task is stopping. Otherwise returns the result of the
+// operation, wrapped in a Result if it is none: Result<std::optional<T>> for a Channel's receive().
+// Cancelling loses no data: bytes and values stay where they are.
+// Threads: the loop's thread only.
 #pragma once
 
 #include <system_error>
 
-#include "spate/coro/held.h"
+#include "spate/coro/nested.h"
 #include "spate/coro/scope.h"
 
 namespace spate::coro {
 
-// Where a task waits that Scope::stop() wakes.
+// A wait that Scope::stop() ends.
 class SPATE_EXPORT StopPoint {
  public:
   StopPoint(const StopPoint&) = delete;
   StopPoint& operator=(const StopPoint&) = delete;
 
  protected:
-  using GiveUp = bool (*)(StopPoint& self);  // False: not now, as its chain runs.
+  using Trigger = bool (*)(StopPoint& self);  // Returns false if its fiber is running, so that it
+                                              // must be called again later.
 
-  explicit StopPoint(GiveUp give_up) : give_up_(give_up) {}
+  explicit StopPoint(Trigger trigger) : trigger_(trigger) {}
   ~StopPoint() { disarm(); }
 
   void arm(Scope& scope);
@@ -32,46 +34,46 @@ class SPATE_EXPORT StopPoint {
  private:
   friend class Scope;
 
-  GiveUp give_up_;
+  Trigger trigger_;
   Scope* scope_ = nullptr;
   StopPoint* next_ = nullptr;
   StopPoint* previous_ = nullptr;
 };
 
 template <class Op>
-class UntilStop : public Operation<UntilStop<Op>>, StopPoint, Chooser {
+class UntilStop : public Operation<UntilStop<Op>>, StopPoint, Selector {
  public:
-  explicit UntilStop(Op& operation) : StopPoint(give_up), Chooser(choose), operation_(operation) {}
-  // Before the place goes at which the operation waits.
+  explicit UntilStop(Op& operation) : StopPoint(trigger), Selector(select), operation_(operation) {}
+  // Cancels while the WaitNode at which the operation waits still exists.
   ~UntilStop() {
-    if (then_) cancel();
+    if (continuation_) cancel();
   }
 
   bool await_ready() { return operation_->await_ready(); }
-  bool start(Promise& chain, Then then) {
-    is_stopped_ = chain.scope().is_stopping();
+  bool start(Promise& fiber, Continuation continuation) {
+    is_stopped_ = fiber.scope().is_stopping();
     if (is_stopped_) return false;
-    then_ = then;
-    awaiting = &chain;
-    if (!operation_->start(chain, Then(*static_cast<Chooser*>(this)))) {
-      then_ = Then();
+    continuation_ = continuation;
+    awaiting = &fiber;
+    if (!operation_->start(fiber, Continuation(*static_cast<Selector*>(this)))) {
+      continuation_ = Continuation();
       return false;
     }
-    if (chain.is_doomed()) return true;  // Meanwhile.
-    arm(chain.scope());
-    if (chain.scope().is_stopping()) give_up(*this);
+    if (fiber.is_cancelled()) return true;  // start() ran code that cancelled the fiber.
+    arm(fiber.scope());
+    if (fiber.scope().is_stopping()) trigger(*this);
     return true;
   }
   void cancel() {
     disarm();
     operation_->cancel();
-    std::exchange(then_, Then()).leave();
+    std::exchange(continuation_, Continuation()).cancel();
   }
-  AsResult<Given<Op>> await_resume() {
+  AsResult<ResultOf<Op>> await_resume() {
     if (is_stopped_) {
       return std::unexpected(std::make_error_code(std::errc::operation_canceled));
     }
-    if constexpr (std::is_void_v<Given<Op>>) {
+    if constexpr (std::is_void_v<ResultOf<Op>>) {
       operation_->await_resume();
       return {};
     } else {
@@ -80,23 +82,26 @@ class UntilStop : public Operation<UntilStop<Op>>, StopPoint, Chooser {
   }
 
  private:
-  static Promise* choose(Chooser& chooser) {
-    auto& self = static_cast<UntilStop&>(chooser);
+  static Promise* select(Selector& selector) {
+    auto& self = static_cast<UntilStop&>(selector);
     self.disarm();
-    return std::exchange(self.then_, Then()).choose();
+    return std::exchange(self.continuation_, Continuation()).select();
   }
-  static bool give_up(StopPoint& point) {
+  static bool trigger(StopPoint& point) {
     auto& self = static_cast<UntilStop&>(point);
-    if (self.awaiting->is_busy()) return false;
+    Promise& fiber = *self.awaiting;
+    if (fiber.defer_if_running()) return false;
     self.disarm();
-    self.operation_->cancel();
     self.is_stopped_ = true;
-    self.then_.wake();
+    fiber.call_pinned([&self] {
+      self.operation_->cancel();
+      self.continuation_.wake();
+    });
     return true;
   }
 
-  Held<Op> operation_;
-  Then then_;
+  Nested<Op> operation_;
+  Continuation continuation_;
   bool is_stopped_ = false;
 };
 

@@ -1,11 +1,14 @@
-// when_all(), when_any(): several tasks at a time.
+// when_all(), when_any(): run several tasks concurrently.
 //
 //   const Result<std::tuple<Price, Price>> both = co_await coro::when_all(ask(one), ask(other));
 //   const std::variant<Reply, std::monostate> first =
-//       co_await coro::when_any(ask(one), patience());
+//       co_await coro::when_any(ask(one), time_limit());
+//   std::vector<Task<Result<Price>>> tasks = ...;
+//   const Result<std::vector<Price>> all = co_await coro::when_all(std::move(tasks));
 //
-// The tasks are started in order, each up to its first wait. The wait owns them: when it is over,
-// or is given up, those that are left are destroyed. Nothing is allocated but their frames.
+// The tasks are started in order, each up to its first wait. The wait owns them: when it ends or is
+// cancelled, the remaining tasks are destroyed. Only their frames are allocated, and with a vector
+// a node per task, by the standard library.
 // Threads: the loop's thread only.
 #pragma once
 
@@ -19,37 +22,24 @@
 #include <variant>
 
 #include "spate/coro/scope.h"
+#include "spate/coro/when_in_vector.h"
 
 namespace spate::coro {
 
-// What stands for the result of a Task<void>.
-template <class T>
-using Shown = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
-
-// What stands for it if no task has failed.
-template <class T>
-struct ValueOf {
-  using Type = Shown<T>;
-};
-template <class T>
-struct ValueOf<Result<T>> {
-  using Type = Shown<T>;
-};
-
-// The tasks of one wait, by their numbers; Self says in on_end(number) whether the wait is over.
+// The tasks of one wait, by number. Self::on_end(number) returns whether the wait is over.
 template <class Self, class... T>
-class Together : public Operation<Self> {
+class WhenBase : public Operation<Self> {
  public:
-  explicit Together(Task<T>&... tasks) : tasks_(tasks.release()...) {}
+  explicit WhenBase(Task<T>&... tasks) : tasks_(tasks.release()...) {}
 
   bool await_ready() const { return false; }
-  bool start(Promise& chain, Then then) {
-    then_ = then;
-    return start_all(chain, std::index_sequence_for<T...>());
+  bool start(Promise& fiber, Continuation continuation) {
+    continuation_ = continuation;
+    return start_all(fiber, std::index_sequence_for<T...>());
   }
-  // Of all but those that have given their result.
+  // Cancels all tasks whose result was not taken.
   void cancel() {
-    for (Part& part : parts_) part.leave();
+    for (Branch& branch : branches_) branch.unlink();
     std::apply([](auto&... task) { (task.cancel(), ...); }, tasks_);
   }
 
@@ -63,57 +53,52 @@ class Together : public Operation<Self> {
   }
   template <std::size_t i>
   auto take() {
-    if constexpr (std::is_void_v<std::tuple_element_t<i, std::tuple<T...>>>) {
-      task<i>().await_resume();
-      return std::monostate();
-    } else {
-      return task<i>().await_resume();
-    }
+    return take_non_void(task<i>());
   }
 
  private:
-  struct Part : Chooser {
-    Part() : Chooser(choose) {}
-    Together* owner = nullptr;
+  struct Branch : Selector {
+    Branch() : Selector(select) {}
+    WhenBase* owner = nullptr;
     std::size_t number = 0;
   };
 
-  static Promise* choose(Chooser& chooser) {
-    const Part& part = static_cast<Part&>(chooser);
-    Together& self = *part.owner;
-    return static_cast<Self&>(self).on_end(part.number) ? self.then_.choose() : nullptr;
+  static Promise* select(Selector& selector) {
+    const Branch& branch = static_cast<Branch&>(selector);
+    WhenBase& self = *branch.owner;
+    return static_cast<Self&>(self).on_end(branch.number) ? self.continuation_.select() : nullptr;
   }
   template <std::size_t... i>
-  bool start_all(Promise& chain, std::index_sequence<i...>) {
-    return (start_one<i>(chain) && ...);
+  bool start_all(Promise& fiber, std::index_sequence<i...>) {
+    return (start_one<i>(fiber) && ...);
   }
-  // False if the wait is over, so that the others are not started.
+  // Returns false if the wait is over, so that the other tasks are not started.
   template <std::size_t i>
-  bool start_one(Promise& chain) {
-    if (chain.is_doomed()) return true;
-    Part& part = parts_[i];
-    part.awaiting = &chain;
-    part.owner = this;
-    part.number = i;
-    if (!task<i>().await_ready() && task<i>().start(chain, Then(part))) return true;
+  bool start_one(Promise& fiber) {
+    if (fiber.is_cancelled()) return true;
+    Branch& branch = branches_[i];
+    branch.awaiting = &fiber;
+    branch.owner = this;
+    branch.number = i;
+    if (!task<i>().await_ready() && task<i>().start(fiber, Continuation(branch))) return true;
     return !static_cast<Self*>(this)->on_end(i);
   }
 
-  Then then_;
-  std::array<Part, kCount> parts_;
+  Continuation continuation_;
+  std::array<Branch, kCount> branches_;
   std::tuple<typename Task<T>::Awaiter...> tasks_;
 };
 
-// Until all have ended. If all can fail: until one fails, whose error is then the result; the
-// others are destroyed.
+// Waits until all tasks have ended. If all can fail, ends with the first error, and destroys the
+// other tasks.
 template <class... T>
-class WhenAll : public Together<WhenAll<T...>, T...> {
-  using Base = Together<WhenAll, T...>;
+class WhenAll : public WhenBase<WhenAll<T...>, T...> {
+  using Base = WhenBase<WhenAll, T...>;
   using Values = std::tuple<typename ValueOf<T>::Type...>;
   static constexpr bool kCanFail = (kIsResult<T> && ...);
 
  public:
-  using Outcome = std::conditional_t<kCanFail, Result<Values>, std::tuple<Shown<T>...>>;
+  using Outcome = std::conditional_t<kCanFail, Result<Values>, std::tuple<NonVoid<T>...>>;
   using Base::Base;
 
   Outcome await_resume() { return take_all(std::index_sequence_for<T...>()); }
@@ -147,26 +132,18 @@ class WhenAll : public Together<WhenAll<T...>, T...> {
       return Outcome{this->template take<i>()...};
     }
   }
-  template <class R>
-  static auto value_of(R&& result) {
-    if constexpr (std::is_void_v<typename std::remove_cvref_t<R>::value_type>) {
-      return std::monostate();
-    } else {
-      return std::move(*result);
-    }
-  }
 
   std::size_t ended_ = 0;
   std::error_code error_;
 };
 
-// Until one has ended; the others are destroyed.
+// Waits until one task has ended, and destroys the others.
 template <class... T>
-class WhenAny : public Together<WhenAny<T...>, T...> {
-  using Base = Together<WhenAny, T...>;
+class WhenAny : public WhenBase<WhenAny<T...>, T...> {
+  using Base = WhenBase<WhenAny, T...>;
 
  public:
-  using Outcome = std::variant<Shown<T>...>;
+  using Outcome = std::variant<NonVoid<T>...>;
   using Base::Base;
 
   Outcome await_resume() { return take_first(std::index_sequence_for<T...>()); }
@@ -195,13 +172,14 @@ class WhenAny : public Together<WhenAny<T...>, T...> {
   std::size_t first_ = 0;
 };
 
-// co_await: the results of all, in order; std::monostate for those that give none. If all of them
-// give a Result, it gives one of their values: the first error ends the wait.
+// co_await: returns the results of all tasks, in order; std::monostate for those without one. If
+// all of them return a Result, it returns one Result of their values: the first error ends the
+// wait.
 template <class... T>
 WhenAll<T...> when_all(Task<T>... tasks) {
   return WhenAll<T...>(tasks...);
 }
-// co_await: the result of the first that ends; which it was is the variant's index().
+// co_await: returns the result of the first task that ends; the variant's index() is its number.
 template <class... T>
 WhenAny<T...> when_any(Task<T>... tasks) {
   return WhenAny<T...>(tasks...);

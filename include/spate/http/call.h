@@ -1,7 +1,7 @@
-// Call: one request of a Client's, and what comes back.
+// Call: one request of a Client, and its response.
 //
 // Ownership: a handle; moving it moves the call. Destroying it cancels: no callback follows, and
-// the connection, if it has one, is closed; of HTTP/2 only its stream is.
+// the connection, if it has one, is closed. With HTTP/2 only the stream is reset.
 // Threads: the loop's thread only.
 // Callbacks: a CallHandler's functions, called by the loop and never from inside a call to the Call
 // or the Client. Inside them everything is allowed, destroying the Call, the handler and the Client
@@ -33,91 +33,115 @@ namespace spate::http {
 
 class CallState;
 
-// Of CallOptions::upload.
+// For Basic authentication (RFC 7617), in UTF-8. No controls, and no colon in the user (EINVAL).
+// They are sent unencrypted unless the URL is https.
+struct Credentials {
+  std::string user;
+  std::string password;
+};
+
+// A value for CallOptions::upload.
 inline constexpr std::uint64_t kUnknownSize = UINT64_MAX;
 
 struct CallOptions {
-  Method method = Method::get;  // Not CONNECT.
-  std::string method_name{};    // Of Method::other.
-  // Instead of the URL's path and query, and sent as it is: begins with '/', or is "*". Not of a
-  // redirect.
+  Method method = Method::get;  // Any except CONNECT.
+  std::string method_name{};    // The name of a Method::other.
+  // Sent unchanged in place of the URL's path and query. Begins with '/', or is "*". Not used for
+  // redirects.
   std::string target{};
-  // Not those of the connection (Connection, Content-Length, Keep-Alive, Proxy-Connection, TE,
-  // Transfer-Encoding, Upgrade), and not Expect: EINVAL. Host replaces that of the URL, Cookie what
-  // the jar has.
+  // Fields of the request. EINVAL for the fields of the connection (Connection, Content-Length,
+  // Keep-Alive, Proxy-Connection, TE, Transfer-Encoding, Upgrade) and for Expect. Host replaces
+  // that of the URL; Cookie replaces the cookies of the jar.
   Fields fields{};
 
-  // The request's body: bytes that are copied, or a Buffer that is taken.
+  // Sent as Authorization, unless `fields` has that field. Replaces those of the Client.
+  std::optional<Credentials> credentials{};
+
+  // The body of the request (see also body.h): bytes that are copied, or a Buffer that is moved.
   Bytes body{};
   Buffer content{};
-  // Instead: a body that Call::write() gives piece by piece, of that size, or kUnknownSize, which
-  // is sent chunked. The request cannot be repeated then.
+  // In place of these: the size of a body that Call::write() sends piece by piece, or kUnknownSize
+  // for a chunked one. Such a request cannot be repeated.
   std::optional<std::uint64_t> upload{};
-  // Asks the server before the body is sent (Expect: 100-continue), and waits so long for an
-  // answer, as old servers give none. Zero does not ask.
+  // Sends "Expect: 100-continue", and waits for the server's permission before it sends the body.
+  // After this time it sends the body anyway, because old servers never respond. Zero: the field is
+  // not sent.
   Nanos expect_continue{0};
-  // Asks the server to go on with this protocol ("websocket") on the connection, which is told by
-  // CallHandler::on_upgraded() if it does; else its answer is one as any other. With send() only,
-  // and without a body. Of HTTP/2 it is a stream of the connection (RFC 8441), with GET only: other
-  // methods are of HTTP/1.1.
+  // Requests an upgrade to this protocol ("websocket"). If the server agrees, on_upgraded() is
+  // called; otherwise its response is an ordinary one. With send() only, and without a body. Over
+  // HTTP/2 the upgrade uses one stream of the connection (RFC 8441), with GET only; other methods
+  // use HTTP/1.1.
   std::string upgrade{};
 
-  // For everything together: waiting for a connection, names, connecting, redirects, the body.
-  // Beyond it the call ends with Error::deadline. Half a minute, since a call without a deadline
-  // waits for ever on the day a server is stuck, and whoever waits in front of us, a person or a
-  // proxy, has rarely more patience. Zero is none: for downloads that take as long as they take.
+  // For the whole call: waiting for a connection, name resolution, connecting, redirects and the
+  // body. Then the call ends with Error::deadline. The default prevents calls that wait for ever on
+  // a server that is stuck. Zero is none: for downloads of unknown length.
   Nanos deadline{30'000'000'000};
 
-  // How many redirects are followed; 0: they are answers as any other. Credentials (Authorization,
-  // Cookie) and Host are dropped when the scheme, the host or the port changes. 303, and 301 and
-  // 302 to a POST, go on as GET without a body (RFC 9110 §15.4). One that would need an `upload`
-  // again is an answer.
+  // Ends the call with Error::idle_timeout when its connection has moved no byte of it for this
+  // time. Waiting for a connection does not count, nor does the time while the Call is paused or
+  // its `upload` waits for write(). While a body is sent, it may take twice as long, because sent
+  // bytes are looked for only at these intervals. Zero is none.
+  Nanos idle_timeout{0};
+  // Replaces RetryOptions::attempts of the Client.
+  std::optional<unsigned> attempts{};
+
+  // How many redirects are followed. 0: redirects are returned to the caller. Credentials
+  // (Authorization, Cookie) and Host are dropped when the scheme, the host or the port changes. 303
+  // continues as GET without a body, as do 301 and 302 after a POST (RFC 9110 §15.4). A redirect
+  // that would have to repeat an `upload` is returned to the caller.
   unsigned max_redirects = 0;
-  // Says that gzip and deflate are understood, and decompresses.
+  // Accepts gzip and deflate (Accept-Encoding), and decompresses the body.
   bool decompress = false;
-  // Says that trailers are understood (TE: trailers), which some servers want to hear before they
-  // send any: those of gRPC. Not with `upgrade`.
+  // Accepts trailers (TE: trailers). Some servers, such as those of gRPC, send none without it. Not
+  // with `upgrade`.
   bool accept_trailers = false;
-  // Bytes of the response's body, decompressed, counted while they come out. 0: 16 MiB with
+  // The most bytes of the response's body, counted as they are decompressed. 0: 16 MiB with
   // fetch(), no limit with send().
   std::uint64_t max_body = 0;
 
-  // Instead of those of the Client; Proxy() is none.
+  // Replaces the Client's proxy. Proxy() connects directly.
   std::optional<Proxy> proxy{};
-  // Connects there, whatever the URL's host is: a unix socket, for instance. Not if a redirect
-  // leads elsewhere.
+  // Connects to this address, whatever the URL's host is: a unix socket, for instance. Not used for
+  // a redirect to another host. EINVAL together with a proxy, or with ClientOptions::open.
   Address address{};
+  // Sent at the beginning of the connection, before TLS: the result of proxy_header()
+  // (spate/net/proxy_protocol.h). Only calls with the same header share a connection. Not used for
+  // a redirect to another host. EINVAL together with a proxy.
+  std::string proxy_header{};
 };
 
 // Every function is inline: the library is built without RTTI and must not provide the type
 // information.
 class SPATE_EXPORT CallHandler {
  public:
-  // With CallOptions::upload, once: the request's head has been sent, and with `expect_continue`
-  // the server has asked for the body, or has not said anything in time. Write before, and it
-  // waits.
+  // Called once, with CallOptions::upload, when the header section was sent; with
+  // `expect_continue`, when the server also requested the body or did not respond in time. Bytes
+  // that were written earlier are queued until then.
   virtual void on_upload() {}
-  // An answer before the answer: 103, for instance; never 100 and 101. Valid until it returns.
+  // Called for an interim (1xx) response such as 103, never for 100 and 101. Valid until it
+  // returns.
   virtual void on_informational(Status /*status*/, const FieldsView& /*fields*/) {}
-  // The head of the answer. Valid as long as the Call is.
+  // Called when the header section of the response arrived. `response` is valid while the Call
+  // exists.
   virtual void on_response(const Response& /*response*/) {}
-  // A piece of the body, at least one byte, valid until it returns. It is used up; who can take no
-  // more calls pause().
+  // Receives bytes of the body, at least one, valid until it returns. All of them are used up; call
+  // pause() to stop.
   virtual void on_body(Bytes /*bytes*/) {}
-  // The body has been received, with these fields behind it, usually none. Not called without a
+  // Called when the whole body was received, with its trailers, usually none. Not called without a
   // body. Valid until it returns.
   virtual void on_body_end(const FieldsView& /*trailers*/) {}
-  // Call::is_full() is over: go on writing.
+  // Called when Call::is_full() is no longer true: resume writing.
   virtual void on_drained() {}
-  // The server has answered 101 (CallOptions::upgrade): the connection is the handler's, and what
-  // has come behind the head is read from it once it is started. The last call, in place of
-  // on_response() and on_closed(). `response` is valid until it returns. Over HTTP/2 the server
-  // says 2xx, which is shown as the 101 that it stands for; the Stream ends with the Client, and is
-  // reset if nothing moves for a minute while something waits to be sent, or once its own side has
-  // ended.
+  // Called when the server switched protocols (CallOptions::upgrade). The handler owns the
+  // connection; bytes that arrived after the response are read from it once it is started. This is
+  // the last call, in place of on_response() and on_closed(). `response` is valid until it returns.
+  // Over HTTP/2 the server sends 2xx, which is presented as 101. The Stream then ends with the
+  // Client. It is reset if it makes no progress for a minute while it has bytes to send, or after
+  // its own side has ended.
   virtual void on_upgraded(const Response& /*response*/, Stream /*stream*/) {}
-  // The last call, once: without an error when the answer has ended. Else a HttpError,
-  // Error::deadline, connect()'s error, ECONNRESET, ...: Client in client.h has the list.
+  // Called last, exactly once. No error if the response is complete, otherwise an HttpError,
+  // Error::deadline, connect()'s error, ECONNRESET, ...; see Client::fetch() in client.h.
   virtual void on_closed(std::error_code error) = 0;
 
  protected:
@@ -139,33 +163,40 @@ class SPATE_EXPORT Call {
     if (state_ != nullptr) leave();
   }
 
-  // The last callback has not been called yet, and the Client is there.
+  // True until the last callback, and while the Client exists.
   bool is_open() const;
-  // No callback follows.
+  // Cancels the call. No callback follows.
   void cancel() { *this = Call(); }
-  // Something of it was sent: the server may have seen it, and may have done it. Also when it is
-  // over.
+  // True if a part of the request was sent: the server may have seen and processed it. Valid also
+  // after the end.
   bool was_sent() const;
+  // Returns the reason of a failed call as text, for a log. After a failed TLS handshake it names
+  // the cause ("certificate has expired"), as TlsFailure::text; otherwise it is the message of the
+  // error. Set before the last callback. Empty if the call has not failed.
+  std::string_view last_failure() const;
 
-  // ---- the request's body, with CallOptions::upload. What is written before there is a connection
-  // waits for it.
+  // ---- the body of the request, with CallOptions::upload. Bytes written before there is a
+  // connection are queued.
 
-  // False: no upload, ended, over, or more than its size.
+  // False if there is no upload, if it was ended, if the call is over, or if this exceeds its size.
+  // When memory runs out, the call ends with ENOMEM.
   bool write(Bytes bytes);
   bool write(std::string_view text) { return write(bytes_of(text)); }
-  // If it returns false, the bytes are still in `buffer`.
+  // As above. If it returns false, the bytes are still in `buffer`.
   bool write(Buffer&& buffer);
-  // Less than the size ends the call with EINVAL. Trailers are dropped if there is a size. False:
-  // no upload, ended or over already.
+  // Ends the body. If it is shorter than its size or Exchange::end() would refuse `trailers`, the
+  // call ends with EINVAL. Trailers are dropped if there is a size. False if there is no upload, or
+  // if it was already ended or the call is over.
   bool end(Fields trailers = {});
-  // From more than 256 KiB that wait to be sent, until there are 64; on_drained() is called then.
+  // True from the time when more than 256 KiB wait to be sent until 64 KiB are left; on_drained()
+  // is called then.
   bool is_full() const;
 
-  // ---- the response's body
+  // ---- the body of the response
 
-  // While paused, nothing is read, nor is it told that the body has ended, or the call; and neither
-  // the end nor the loss of the server is seen. Of HTTP/2 a loss is, unless all of the answer has
-  // come before, and other calls go on. The deadline goes on.
+  // While paused, nothing is read, and the end of the body or of the call is not reported. The end
+  // or loss of an HTTP/1.1 server is not noticed. With HTTP/2 a loss is noticed, unless the whole
+  // response arrived before, and other calls continue. The deadline keeps running.
   void pause();
   void resume();
 

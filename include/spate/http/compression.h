@@ -1,6 +1,6 @@
 // Compression of bodies: gzip and deflate, piece by piece, from Bytes to a Buffer.
 //
-// A Compressor holds about 260 KiB, a Decompressor up to 40 KiB: keep them for the next body, which
+// A Compressor takes about 260 KiB, a Decompressor up to 40 KiB: keep them for the next body, which
 // reset() begins. One thread at a time.
 #pragma once
 
@@ -19,28 +19,29 @@
 
 namespace spate::http {
 
-// As Content-Encoding names them (RFC 9110 §8.4.1).
+// Content codings (RFC 9110 §8.4.1).
 enum class Coding : std::uint8_t {
   gzip,
-  deflate,  // In the format of RFC 1950; also read without its head and sum, as some servers send
-            // it.
+  deflate,  // The format of RFC 1950. The raw format without header and checksum, which some
+            // servers send, is also decompressed.
 };
 SPATE_EXPORT std::string_view name_of(Coding coding);
-// "gzip", "x-gzip" or "deflate", whatever the case.
+// Accepts "gzip", "x-gzip" and "deflate" in any case.
 SPATE_EXPORT std::optional<Coding> coding_of(std::string_view name);
 
 class SPATE_EXPORT Compressor {
  public:
-  // 1 is fast, 9 is small. Errors: ENOMEM.
+  // Makes a Compressor. Levels are 1 (fast) to 9 (small). Errors: ENOMEM.
   static Result<Compressor> make(Coding coding, int level = 6);
 
-  // Takes bytes, and appends to `target` what is ready; more of it waits for flush() or end().
-  // False if memory ran out: what is in `target` is of no use, and only reset() may follow.
+  // Compresses bytes, and appends completed output to `target`; the rest is kept until flush() or
+  // end(). False when memory runs out: the content of `target` is then useless, and only reset()
+  // may follow.
   bool write(Bytes bytes, Buffer& target);
-  // Appends what is waiting, so that the other side can read all that was written. Costs a few
-  // bytes: for events, not for each piece of a file.
+  // Appends the output that is kept, so that the receiver can read all that was written. Costs a
+  // few bytes: for events, not for each piece of a file.
   bool flush(Buffer& target);
-  // Appends the rest. Then only reset() may follow.
+  // Appends the end of the body. Then only reset() may follow.
   bool end(Buffer& target);
   // Begins another body.
   void reset();
@@ -61,22 +62,22 @@ class SPATE_EXPORT Compressor {
 class SPATE_EXPORT Decompressor {
  public:
   enum class State : std::uint8_t {
-    unfinished,  // All bytes are used; more are needed, unless is_done().
-    full,        // `most` was reached. Call again, even if no bytes are left.
-    broken,      // And remains so, up to reset(): error().
+    unfinished,  // All input is used; more is needed, unless is_done().
+    full,        // `most` was reached. Call again, even without further input.
+    broken,      // Invalid: see error(). Stays so until reset().
   };
 
-  // `limit`: bytes of a body, decompressed. A few bytes can stand for a thousand times as many, so
-  // it is watched while they come out. Errors: ENOMEM.
+  // Makes a Decompressor. `limit` is the most bytes of a decompressed body; it is enforced while
+  // decompressing, since a few bytes can expand a thousandfold. Errors: ENOMEM.
   static Result<Decompressor> make(Coding coding, std::uint64_t limit);
 
-  // Removes bytes from the front of `bytes`, and appends what they stand for to `target`, at most
-  // `most` bytes (at least 1) a call. Members of gzip that follow one another are one body (RFC
-  // 1952 §2.2); anything else behind the end breaks it.
+  // Removes bytes from the front of `bytes`, and appends their decompressed form to `target`, at
+  // most `most` bytes (at least 1) per call. Consecutive gzip members are one body (RFC 1952 §2.2);
+  // anything else after the end is `broken`.
   State next(Bytes& bytes, Buffer& target, std::size_t most = SIZE_MAX);
-  // The body may end here: it is whole, or nothing has come at all.
+  // True if the body may end here: it is complete, or has no byte.
   bool is_done() const { return place_ != Place::inside && !error_; }
-  // After `broken`: EBADMSG, EMSGSIZE above the limit, ENOMEM.
+  // Returns the error after `broken`: EBADMSG, EMSGSIZE above the limit, ENOMEM.
   std::error_code error() const { return error_; }
   // Begins another body, under the same limit.
   void reset();

@@ -1,17 +1,17 @@
-// fetch(), read_body(): those of HTTP (client.h, exchange.h), to be awaited. Needs spate::http; the
-// namespace is that of the other awaitables (coro/).
+// fetch(), read_body(): awaitable forms of the functions of that name in client.h and exchange.h.
+// Needs spate::http. The namespace is that of the other awaitables (coro/).
 //
 //   coro::Task<Result<std::string>> title(http::Client* client) {
 //     const http::Response page = co_await coro::or_return(coro::fetch(*client, kUrl));
 //     co_return title_of(page.text());
 //   }
 //
-//   coro::Task<void> answer(http::Exchange asked) {
-//     Result<coro::Received> request = co_await coro::read_body(std::move(asked), 64 << 10);
+//   coro::Task<void> respond(http::Exchange exchange) {
+//     Result<coro::Received> request = co_await coro::read_body(std::move(exchange), 64 << 10);
 //     if (request) request->exchange.respond(reply_to(text_of(request->body())));
 //   }
 //   ...
-//   router.post("/", [&](http::Exchange exchange) { scope.spawn(answer(std::move(exchange))); });
+//   router.post("/", [&](http::Exchange exchange) { scope.spawn(respond(std::move(exchange))); });
 //
 // Threads: the loop's thread only.
 #pragma once
@@ -22,7 +22,7 @@
 #include <utility>
 
 #include "spate/assert.h"
-#include "spate/coro/answer.h"
+#include "spate/coro/callback_awaiter.h"
 #include "spate/error.h"
 #include "spate/http/call.h"
 #include "spate/http/client.h"
@@ -34,8 +34,9 @@
 
 namespace spate::coro {
 
-// ---- the client's
+// ---- client
 
+// Not for programs: begins the request of fetch().
 inline Result<http::Call> begin_fetch([[maybe_unused]] Loop& loop, http::Client& client,
                                       std::string_view url, http::OnResponse on_response,
                                       http::CallOptions&& options) {
@@ -45,34 +46,35 @@ inline Result<http::Call> begin_fetch([[maybe_unused]] Loop& loop, http::Client&
   return std::unexpected(std::make_error_code(std::errc::not_enough_memory));
 }
 
-// co_await: the whole answer, of any status. Errors: those of http::Client::fetch(); ENOMEM. A call
-// that is given up is cancelled. The Client is one of the task's loop, and has to last as long as
-// somebody waits: it tells nobody when it goes.
+// co_await: sends a request and returns the whole response, of any status. Errors: those of
+// http::Client::fetch(); ENOMEM. Cancelling the task cancels the call. The Client must belong to
+// the task's loop, and must outlive the wait: its destruction does not resume the task.
 inline auto fetch(http::Client& client, std::string_view url) {
-  return Answer<Result<http::Response>>::of(
+  return CallbackAwaiter<Result<http::Response>>::of(
       [&client, url](Loop& loop, auto reply) { return begin_fetch(loop, client, url, reply, {}); });
 }
-// With options, which are taken: std::move() those that have a name (coroutine-compilers.md).
+// As above with options, which are moved: std::move() named ones (coroutine-compilers.md).
 inline auto fetch(http::Client& client, std::string_view url, http::CallOptions&& options) {
-  return Answer<Result<http::Response>>::of([&client, url, &options](Loop& loop, auto reply) {
-    return begin_fetch(loop, client, url, reply, std::move(options));
-  });
+  return CallbackAwaiter<Result<http::Response>>::of(
+      [&client, url, &options](Loop& loop, auto reply) {
+        return begin_fetch(loop, client, url, reply, std::move(options));
+      });
 }
 
-// ---- the server's
+// ---- server
 
-// A request, to be answered, and its body.
+// A request to respond to, and its body.
 class Received {
  public:
   http::Exchange exchange;
 
-  // Valid as long as this is, or what it was moved to.
+  // Returns the body. Valid while this object, or the one it was moved to, exists.
   Bytes body() const { return flat_; }
 
  private:
   friend class ReadBody;
-  explicit Received(http::Exchange asked) : exchange(std::move(asked)) {}
-  bool keep(Bytes body) {
+  explicit Received(http::Exchange request) : exchange(std::move(request)) {}
+  bool store(Bytes body) {
     if (!buffer_.append(body)) return false;
     flat_ = buffer_.flat(body.size());
     return flat_.size() == body.size();
@@ -82,27 +84,27 @@ class Received {
   Bytes flat_;
 };
 
-// What read_body() gives to co_await.
+// The awaitable of read_body().
 class ReadBody : public Operation<ReadBody> {
  public:
   ReadBody(http::Exchange&& exchange, std::size_t most) : exchange_(exchange), most_(most) {}
   ~ReadBody() { cancel(); }
 
   bool await_ready() const { return false; }
-  bool start(Promise&, Then then) {
+  bool start(Promise&, Continuation continuation) {
     http::read_body(std::move(exchange_), most_, Reply(*this));
     if (reply_ == nullptr) return false;
-    then_ = then;
+    continuation_ = continuation;
     return true;
   }
   void cancel() {
-    then_.leave();
+    continuation_.cancel();
     if (reply_ != nullptr) std::exchange(reply_, nullptr)->forget();
   }
   Result<Received> await_resume() { return std::move(outcome_); }
 
  private:
-  // The callback. The server destroys it, uncalled, when the request is over.
+  // The callback. The server destroys it, uncalled, when the exchange is over.
   class Reply {
    public:
     explicit Reply(ReadBody& wait) : wait_(&wait) { wait.reply_ = this; }
@@ -115,7 +117,7 @@ class ReadBody : public Operation<ReadBody> {
     }
 
     void forget() { wait_ = nullptr; }
-    // Of a wait that was given up, the Exchange ends here, which answers.
+    // After a cancelled wait, the Exchange is destroyed here, which responds 500.
     void operator()(http::Exchange exchange, Bytes body) {
       if (wait_ != nullptr) std::exchange(wait_, nullptr)->on_body(std::move(exchange), body);
     }
@@ -127,29 +129,29 @@ class ReadBody : public Operation<ReadBody> {
   void on_body(http::Exchange exchange, Bytes body) {
     reply_ = nullptr;
     Received received(std::move(exchange));
-    if (received.keep(body)) {
+    if (received.store(body)) {
       outcome_ = std::move(received);
     } else {
       outcome_ = std::unexpected(std::make_error_code(std::errc::not_enough_memory));
     }
-    then_.go();
+    continuation_.resume();
   }
   void on_over() {
     reply_ = nullptr;
-    if (then_) then_.wake();
+    if (continuation_) continuation_.wake();
   }
 
   http::Exchange& exchange_;
   std::size_t most_;
   Reply* reply_ = nullptr;
   Result<Received> outcome_ = std::unexpected(std::make_error_code(std::errc::broken_pipe));
-  Then then_;
+  Continuation continuation_;
 };
 
-// co_await: the Exchange and the whole body, of at most `most` bytes; it may be empty. Errors, with
-// which the Exchange is gone: EPIPE if the request is over, as the client or the Server has gone,
-// or the body is too long, which was answered 413; ENOMEM. If the wait is given up, the client is
-// answered 500 when it has sent the body.
+// co_await: returns the Exchange and the whole body, of at most `most` bytes; it may be empty. On
+// an error the Exchange is destroyed. Errors: EPIPE if the exchange is over because the client or
+// the Server is gone, or because the body was too long, in which case 413 was sent; ENOMEM. If the
+// wait is cancelled, the client receives 500 once it has sent the body.
 inline ReadBody read_body(http::Exchange&& exchange, std::size_t most) {
   return ReadBody(std::move(exchange), most);
 }

@@ -1,13 +1,14 @@
-// Body: that of a request or an answer, as a coroutine reads it: in pieces as they come, or split
-// into messages. What coro::Exchange and coro::Call have in common (coro_exchange.h, coro_call.h),
-// not for use by itself.
+// Body: reads the body of a request or a response in a coroutine, in pieces as they arrive, or
+// split into messages. The common base of coro::Exchange and coro::Call (coro_exchange.h,
+// coro_call.h); not for direct use.
+// Threads: the loop's thread only.
 #pragma once
 
 #include <cstddef>
 #include <system_error>
 #include <utility>
 
-#include "spate/coro/conversation.h"
+#include "spate/coro/connection_adapter.h"
 #include "spate/coro/or_return.h"
 #include "spate/coro/task.h"
 #include "spate/error.h"
@@ -18,11 +19,11 @@
 
 namespace spate::coro {
 
-class SPATE_EXPORT Body : public Conversation {
+class SPATE_EXPORT Body : public ConnectionAdapter {
  public:
   class ReadPiece;
 
-  // Of a message, with its framing, in bytes.
+  // Bytes of a message, with its framing.
   static constexpr std::size_t kMaxMessage = 16 * 1024 * 1024;
 
  protected:
@@ -30,6 +31,8 @@ class SPATE_EXPORT Body : public Conversation {
   ~Body() = default;
 
   ReadPiece read_piece();
+  // co_await: returns the next message, valid until the next read. Errors: those of read_piece();
+  // EMSGSIZE for a message of more than set_max_message() bytes; EBADMSG for one that is malformed.
   template <class Framing>
   Task<Result<Bytes>> read_message(Framing framing);
   void set_max_message(std::size_t size) { max_message_ = size; }
@@ -42,12 +45,12 @@ class SPATE_EXPORT Body : public Conversation {
   Result<Bytes> take(const Frame& frame);
   std::error_code error_of_end() const;
 
-  Buffer unread_;         // What was read in pieces, and is not used up.
-  std::size_t used_ = 0;  // Of that, by the message that was shown last.
+  Buffer unread_;         // Bytes that were read and not yet returned.
+  std::size_t used_ = 0;  // Bytes of it that the last returned message occupies.
   std::size_t max_message_ = kMaxMessage;
 };
 
-// What read() gives to co_await.
+// The awaitable of read().
 class SPATE_EXPORT Body::ReadPiece : public Read {
  public:
   using Read::Read;

@@ -1,6 +1,6 @@
-// Call: a request of a Client's, whose answer a coroutine reads in pieces, and whose body it may
-// write in pieces. Needs spate::http; the namespace is that of the other awaitables (coro/). An
-// answer that has room in memory is simpler with coro::fetch() (coro.h).
+// Call: a request of a Client. A coroutine reads its response in pieces, and may write its body in
+// pieces. Needs spate::http. The namespace is that of the other awaitables (coro/). For a response
+// that fits into memory, coro::fetch() (coro.h) is simpler.
 //
 //   coro::Task<Result<void>> download(http::Client* client, std::string url, File* file) {
 //     coro::Call call(*client, url);
@@ -15,14 +15,15 @@
 //   }
 //
 // Ownership: it owns the http::Call and is its handler; it does not move. Destroying it cancels the
-// call; nobody may be waiting then. The Client is one of the task's loop, and has to last as long
-// as somebody waits: it tells nobody when it goes.
+// call; no coroutine may be waiting on it then. The Client must belong to the task's loop, and must
+// outlive the wait: its destruction does not resume the task.
 // Threads: the loop's thread only.
-// One coroutine may read, one wait for the head, and one wait to send, at a time. What was read is
-// valid until the coroutine waits for anything: copy what has to last. A read that is given up has
-// taken nothing.
-// Back-pressure: while nobody reads, nothing is, and the server waits; CallOptions::deadline, which
-// is for everything together, goes on. send() waits while the queue is full.
+// At most one coroutine reads, one waits for the response, and one waits to send, at a time. Bytes
+// that were read are valid until the coroutine next waits: copy them to keep them. A cancelled read
+// consumes nothing.
+// Back-pressure: while no coroutine reads, nothing is read from the connection, and the server
+// waits. CallOptions::deadline, which covers the whole call, keeps running. send() waits while the
+// queue is full.
 #pragma once
 
 #include <cstddef>
@@ -47,44 +48,45 @@ class SPATE_EXPORT Call final : http::CallHandler, Body {
   using Body::Wait;
   class Head;
 
-  // Begins it, as http::Client::send(). `options` have no `upgrade` (asserted).
+  // Begins the call, as http::Client::send(). `options` must have no `upgrade` (asserted).
   Call(http::Client& client, std::string_view url, http::CallOptions options = {});
   ~Call() = default;
 
-  // co_await: the head of the answer, of any status; valid as long as this is. Again, it is there
-  // at once. Errors: those of http::Client::fetch(); ENOMEM.
+  // co_await: returns the status and fields of the response, of any status; valid while this object
+  // exists. Later calls return at once. Errors: those of http::Client::fetch(); ENOMEM.
   Head response();
-  // co_await: the next piece of its body, at least one byte; none at the end. Errors: as above,
-  // whenever the call fails.
+  // co_await: returns the next bytes of the body, at least one; empty at the end. Errors: as above,
+  // at any time.
   ReadPiece read() { return read_piece(); }
-  // The same of messages, as coro::Stream::read(): the next one, in one piece. Errors:
-  // Error::ended, the body has ended before it; Error::truncated, inside it; EBADMSG, the framing
-  // is broken; EMSGSIZE, it is longer than set_max_message() allows; as above. read() then gives
-  // what is left.
+  // co_await: returns the next message, in one piece, as coro::Stream::read(). After an error
+  // read() returns the remaining bytes. Errors: Error::ended if the body ended before the message;
+  // Error::truncated if it ended inside; EBADMSG if the framing is broken; EMSGSIZE if the message
+  // is longer than set_max_message() allows; as above.
   template <class Framing>
   Task<Result<Bytes>> read(Framing framing) {
     return read_message(std::move(framing));
   }
-  // The same of `count` bytes, at least 1.
+  // co_await: returns the next `count` bytes, at least 1. Errors: as above.
   Task<Result<Bytes>> read_exactly(std::size_t count) { return read(FixedSize{count}); }
-  // How long a message may be, with its framing; 16 MiB at first (kMaxMessage). From the next
-  // read(framing) on. What waits for the rest of one takes so much memory; pieces are not bound.
+  // Limits the length of a message with its framing; initially 16 MiB (kMaxMessage). Applies from
+  // the next read(framing) on. An incomplete message takes up to that much memory; plain read() has
+  // no limit.
   using Body::kMaxMessage;
   using Body::set_max_message;
-  // What came behind the body, once it has ended; usually none.
+  // Returns the trailers, once the body has ended; usually none.
   const http::Fields& trailers() const { return trailers_; }
 
-  // With CallOptions::upload. co_await: http::Call::write(), and if the queue is full after that,
-  // until it has drained. Errors: EPIPE, it was not written; what has ended the call.
+  // co_await, with CallOptions::upload: calls http::Call::write(), and waits for the queue to drain
+  // if it is then full. Errors: EPIPE if it was not written; the error that ended the call.
   Wait send(Bytes bytes);
   Wait send(std::string_view text) { return send(bytes_of(text)); }
-  // co_await: until the queue has drained, if it is full.
+  // co_await: waits until the queue has drained, if it is full.
   Wait drained() { return {*this, Wait::For::room}; }
-  // http::Call::end(): never waits.
+  // Calls http::Call::end(). Never waits.
   bool end(http::Fields trailers = {}) { return call_.end(std::move(trailers)); }
 
-  // To look at. Its pause() and resume() are this one's to call; after its cancel() nobody who
-  // waits is told.
+  // Returns the http::Call, for inspection. Do not call its pause() and resume(), which are used
+  // internally. After its cancel() waiting coroutines are not resumed.
   http::Call& call() { return call_; }
 
  private:
@@ -97,17 +99,17 @@ class SPATE_EXPORT Call final : http::CallHandler, Body {
 
   void pause() override;
   void resume() override;
-  void give_up() override;
+  void abort_connection() override;
   bool is_full() const override;
   std::error_code end_of_input() const override;
 
   http::Call call_;
-  const http::Response* response_ = nullptr;  // Of the call.
+  const http::Response* response_ = nullptr;  // Points into the call.
   http::Fields trailers_;
   bool lacks_memory_ = false;
 };
 
-// What response() gives to co_await.
+// The awaitable of response().
 class SPATE_EXPORT Call::Head : public Wait {
  public:
   explicit Head(Call& call) : Wait(call, For::beginning), call_(call) {}

@@ -1,9 +1,9 @@
-// Exchange: a request that a coroutine answers in pieces, and whose body it reads in pieces. Needs
-// spate::http; the namespace is that of the other awaitables (coro/). What has room in memory is
-// simpler with coro::read_body() and respond() (coro.h).
+// Exchange: a request to which a coroutine responds in pieces, and whose body it reads in pieces.
+// Needs spate::http. The namespace is that of the other awaitables (coro/). For bodies that fit
+// into memory, coro::read_body() and respond() (coro.h) are simpler.
 //
-//   coro::Task<Result<void>> shout(http::Exchange asked) {
-//     coro::Exchange exchange(std::move(asked));
+//   coro::Task<Result<void>> shout(http::Exchange request) {
+//     coro::Exchange exchange(std::move(request));
 //     Bytes piece = co_await coro::or_return(exchange.read());
 //     exchange.exchange().begin(http::Status::ok);
 //     while (!piece.empty()) {
@@ -14,15 +14,17 @@
 //     co_return {};
 //   }
 //
-// Ownership: it owns the http::Exchange, and the duty to answer, and is its handler; it does not
-// move. Destroying it is destroying the Exchange: 500 if it was not answered, a reset in the middle
-// of an answer; nobody may be waiting then. A Server that is destroyed tells nobody: who waits is
-// to be cancelled, by the end of his Scope for instance. Threads: the loop's thread only. One
-// coroutine may read, and one wait to send, at a time. What was read is valid until the coroutine
-// waits for anything: copy what has to last. A read that is given up has taken nothing; what was
-// sent stays queued. Back-pressure: send() waits while the queue is full. While nobody reads the
-// body, nothing is read of it, and the loss of an HTTP/1 client is first seen by sending. Without a
-// body, and behind it, it is seen by the next send().
+// Ownership: it owns the http::Exchange, with the duty to respond, and is its handler; it does not
+// move. Destroying it destroys the Exchange: 500 if there was no response, a reset in the middle of
+// one. No coroutine may be waiting on it then. Destroying the Server does not resume waiting
+// coroutines: cancel them, for instance by the end of their Scope.
+// Threads: the loop's thread only.
+// At most one coroutine reads, and one waits to send, at a time. Bytes that were read are valid
+// until the coroutine next waits: copy them to keep them. A cancelled read consumes nothing; bytes
+// that were sent stay queued.
+// Back-pressure: send() waits while the queue is full. While no coroutine reads the body, nothing
+// of it is read from the connection, and the loss of an HTTP/1 client is noticed only by sending.
+// Without a body, and after its end, the next send() notices the loss.
 #pragma once
 
 #include <cstddef>
@@ -45,43 +47,46 @@ class SPATE_EXPORT Exchange final : http::ExchangeHandler, Body {
   using Body::ReadPiece;
   using Body::Wait;
 
-  explicit Exchange(http::Exchange asked);
+  explicit Exchange(http::Exchange request);
   ~Exchange() = default;
 
   const http::Request& request() const { return exchange_.request(); }
-  // To answer: begin(), respond(), inform(); for limits. Its start(), pause() and resume() are this
-  // one's to call; after its abort() nobody who waits is told.
+  // Returns the http::Exchange, for begin(), respond(), inform() and limits. Do not call its
+  // start(), pause() and resume(), which are used internally. After its abort() waiting coroutines
+  // are not resumed.
   http::Exchange& exchange() { return exchange_; }
 
-  // co_await: the next piece of the body, at least one byte; none at its end, and of a request
-  // without a body. The first read asks the client for it ("100 Continue"), unless the answer has
-  // begun. Errors: EPIPE if the exchange is over; those of ExchangeHandler::on_closed(); ENOMEM.
+  // co_await: returns the next bytes of the body, at least one; empty at the end, and for a request
+  // without a body. The first read sends "100 Continue" to a client that waits for it, unless the
+  // response has begun. Errors: EPIPE if the exchange is over; those of
+  // ExchangeHandler::on_closed(); ENOMEM.
   ReadPiece read();
-  // The same of messages, as coro::Stream::read(): the next one, in one piece. Errors:
-  // Error::ended, the body has ended before it; Error::truncated, inside it; EBADMSG, the framing
-  // is broken; EMSGSIZE, it is longer than set_max_message() allows; as above. read() then gives
-  // what is left.
+  // co_await: returns the next message, in one piece, as coro::Stream::read(). After an error
+  // read() returns the remaining bytes. Errors: Error::ended if the body ended before the message;
+  // Error::truncated if it ended inside; EBADMSG if the framing is broken; EMSGSIZE if the message
+  // is longer than set_max_message() allows; as above.
   template <class Framing>
   Task<Result<Bytes>> read(Framing framing) {
-    hear();
+    start_receiving();
     return read_message(std::move(framing));
   }
-  // The same of `count` bytes, at least 1.
+  // co_await: returns the next `count` bytes, at least 1. Errors: as above.
   Task<Result<Bytes>> read_exactly(std::size_t count) { return read(FixedSize{count}); }
-  // How long a message may be, with its framing; 16 MiB at first (kMaxMessage). From the next
-  // read(framing) on. What waits for the rest of one takes so much memory; pieces are not bound.
+  // Limits the length of a message with its framing; initially 16 MiB (kMaxMessage). Applies from
+  // the next read(framing) on. An incomplete message takes up to that much memory; plain read() has
+  // no limit.
   using Body::kMaxMessage;
   using Body::set_max_message;
-  // What came behind the body, once it has ended; usually none.
+  // Returns the trailers, once the body has ended; usually none.
   const http::Fields& trailers() const { return trailers_; }
 
-  // co_await: Exchange::write(), and if the queue is full after that, until it has drained. Errors:
-  // EPIPE, it was not written; what has closed the exchange.
+  // co_await: calls Exchange::write(), and waits for the queue to drain if it is then full. Errors:
+  // EPIPE if it was not written; the error that closed the exchange.
   Wait send(Bytes bytes);
   Wait send(std::string_view text) { return send(bytes_of(text)); }
-  // co_await: until the queue has drained, if it is full.
+  // co_await: waits until the queue has drained, if it is full.
   Wait drained();
-  // Exchange::end(): never waits.
+  // Calls Exchange::end(). Never waits.
   bool end(const http::Fields& trailers = {}) { return exchange_.end(trailers); }
 
  private:
@@ -92,15 +97,15 @@ class SPATE_EXPORT Exchange final : http::ExchangeHandler, Body {
 
   void pause() override;
   void resume() override;
-  void give_up() override;
+  void abort_connection() override;
   bool is_full() const override;
   std::error_code end_of_input() const override;
 
-  void hear();
+  void start_receiving();
 
   http::Exchange exchange_;
   http::Fields trailers_;
-  bool is_heard_ = false;
+  bool is_started_ = false;
   bool has_body_left_ = false;
 };
 

@@ -1,9 +1,9 @@
-// WebSocket: one whose messages are received and sent by coroutines, a server's or a client's.
-// Needs spate::http; the namespace is that of the other awaitables (coro/).
+// WebSocket: a WebSocket, of a server or a client, whose messages coroutines receive and send.
+// Needs spate::http. The namespace is that of the other awaitables (coro/).
 //
-//   coro::Task<void> echo(http::Exchange asked) {
+//   coro::Task<void> echo(http::Exchange exchange) {
 //     coro::WebSocket socket;
-//     if (socket.accept(std::move(asked))) co_return;  // The client was told why not.
+//     if (socket.accept(std::move(exchange))) co_return;  // The client received an error response.
 //     for (;;) {
 //       const Result<coro::Message> message = co_await socket.receive();
 //       if (!message) co_return;
@@ -12,18 +12,18 @@
 //     }
 //   }
 //   ...
-//   router.get("/echo", [&](http::Exchange asked) { scope.spawn(echo(std::move(asked))); });
+//   router.get("/echo", [&](http::Exchange exchange) { scope.spawn(echo(std::move(exchange))); });
 //
-// Ownership: it owns the http::WebSocket and is its handler; it does not move. Destroying it says
-// going_away, sends what was written, and closes; nobody may be waiting then. A task that is
-// cancelled does so at whatever it waits for.
+// Ownership: it owns the http::WebSocket and is its handler; it does not move. Destroying it sends
+// the queue and a close frame with going_away, and closes. No coroutine may be waiting on it then.
+// Cancelling a task cancels any wait of it.
 // Threads: the loop's thread only.
-// One coroutine may receive, one wait to send, and one close, at a time. What was received is valid
-// until the coroutine waits for anything: copy what has to last. A receive that is given up has
-// taken nothing; what was sent stays queued.
-// Back-pressure: send() waits while the queue is full. While nobody receives, nothing is read: no
-// message, no answer to a ping, and no goodbye. Who only sends lets another task receive beside
-// him. Pings, deadlines and limits are those of WebSocketOptions.
+// At most one coroutine receives, one waits to send, and one closes, at a time. A received message
+// is valid until the coroutine next waits: copy it to keep it. A cancelled receive consumes
+// nothing; messages that were sent stay queued.
+// Back-pressure: send() waits while the queue is full. While no coroutine receives, nothing is
+// read: no message, no pong, no close frame. If a task only sends, run another one that receives.
+// Pings, deadlines and limits are those of WebSocketOptions.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "spate/coro/conversation.h"
+#include "spate/coro/connection_adapter.h"
 #include "spate/error.h"
 #include "spate/export.h"
 #include "spate/http/call.h"
@@ -47,79 +47,80 @@ class Client;
 
 namespace spate::coro {
 
-// A message, or with MessageView::parts a part of one, as WebSocketHandler::on_part() has it.
+// A message, or with MessageView::parts a part of one, as in WebSocketHandler::on_part().
 struct Message {
-  Bytes bytes;
   http::MessageKind kind = http::MessageKind::text;
+  Bytes bytes;
   bool is_last = true;
 };
 
-class SPATE_EXPORT WebSocket final : http::WebSocketHandler, Conversation {
+class SPATE_EXPORT WebSocket final : http::WebSocketHandler, ConnectionAdapter {
  public:
-  using Conversation::Wait;
+  using ConnectionAdapter::Wait;
   class Connect;
   class Receive;
   class Close;
 
-  // Of nobody yet: one accept() or connect() follows.
+  // Makes an unconnected WebSocket: call accept() or connect() once.
   WebSocket() = default;
   ~WebSocket() = default;
 
-  // Answers a request, as http::WebSocket::accept(). Errors, of which the client was told, and
-  // which are what the others give then: those of that.
+  // Accepts a request, as http::WebSocket::accept(). On an error the client received an error
+  // response, and the other functions return the same error. Errors: as there.
   std::error_code accept(http::Exchange exchange, const http::WebSocketOptions& options = {});
 
-  // co_await: asks a server for one, until it has agreed. `client` is one of the task's loop and
-  // has to last until then. Errors: those of http::WebSocket::connect() and of
-  // WebSocketHandler::on_closed(); CallOptions::deadline is that of all this. A connect that is
-  // given up is cancelled.
+  // co_await: connects to a server, and waits until it has accepted. `client` must belong to the
+  // task's loop and must outlive the wait. Cancelling the wait cancels the connect.
+  // CallOptions::deadline covers the whole. Errors: those of http::WebSocket::connect() and of
+  // WebSocketHandler::on_closed().
   Connect connect(http::Client& client, std::string_view url);
   Connect connect(http::Client& client, std::string_view url,
                   const http::WebSocketOptions& options);
-  // With options of the call, which are taken: std::move() those that have a name
+  // As above with options of the call, which are moved: std::move() named ones
   // (coroutine-compilers.md).
   Connect connect(http::Client& client, std::string_view url, const http::WebSocketOptions& options,
                   http::CallOptions&& call);
 
-  // co_await: the next message. Errors: Error::ended when both sides have said goodbye
-  // (close_code()); else those of WebSocketHandler::on_closed(); ENOMEM.
+  // co_await: returns the next message. Errors: Error::ended when both sides have sent a close
+  // frame (close_code()); otherwise those of WebSocketHandler::on_closed(); ENOMEM.
   Receive receive();
 
-  // co_await: sends it, and if the queue is full after that waits until it has drained. A text must
-  // be UTF-8. Errors: EPIPE, it was not sent, as one side has begun to close it; ENOBUFS, it was
-  // not sent for another reason of http::WebSocket::send(); what has closed the connection.
+  // co_await: sends a message, and waits for the queue to drain if it is then full. A text must be
+  // UTF-8. Errors: EPIPE if it was not sent because one side has begun to close; ENOBUFS if
+  // http::WebSocket::send() failed for another reason; the error that closed the connection.
   Wait send(http::MessageKind kind, Bytes bytes);
   Wait send(std::string_view text) { return send(http::MessageKind::text, bytes_of(text)); }
-  // The same of a message in parts; nothing else is sent before its last.
+  // As send(), for a message in parts; send nothing else before its last part.
   Wait send_part(http::MessageKind kind, Bytes bytes, bool is_last);
-  // co_await: until the queue has drained, if it is full.
+  // co_await: waits until the queue has drained, if it is full.
   Wait drained() { return {*this, Wait::For::room}; }
 
-  // co_await: says goodbye, and waits until the other side has said so, too, for at most
-  // WebSocketOptions::close_timeout: its code. `code` and `reason` as in http::WebSocket::close().
-  // Messages that come meanwhile are thrown away. Errors: Error::deadline, and what else
-  // on_closed() has; EPIPE if it never was open. A close that is given up goes on by itself for as
-  // long as the WebSocket is there.
+  // co_await: sends a close frame, waits for the peer's for at most
+  // WebSocketOptions::close_timeout, and returns its code. `code` and `reason` are those of
+  // http::WebSocket::close(). Messages that arrive meanwhile are discarded. After a cancelled wait
+  // the close continues while the WebSocket exists. Errors: Error::deadline, and other errors of
+  // on_closed(); EPIPE if it never was open.
   Close close(http::CloseCode code = http::CloseCode::normal, std::string_view reason = {});
 
-  // What the other side has said at the end: abnormal before it, and if it has said nothing.
+  // Return the contents of the peer's close frame. The code is abnormal if none was received.
   http::CloseCode close_code() const { return code_; }
   std::string_view close_reason() const { return {reason_.data(), reason_size_}; }
 
-  // For the protocol, topics, pings, addresses, and sending without waiting. Its pause() and
-  // resume() are this one's to call; after its abort() nobody who waits is told.
+  // Returns the http::WebSocket, for the protocol, topics, pings, addresses, and sending without
+  // waiting. Do not call its pause() and resume(), which are used internally. After its abort()
+  // waiting coroutines are not resumed.
   http::WebSocket& socket() { return socket_; }
 
  private:
   void on_open() override;
-  void on_message(Bytes bytes, http::MessageKind kind) override;
-  void on_part(Bytes bytes, http::MessageKind kind, bool is_last) override;
+  void on_message(http::MessageKind kind, Bytes bytes) override;
+  void on_part(http::MessageKind kind, Bytes bytes, bool is_last) override;
   void on_drained() override;
   void on_closed(http::CloseCode code, std::string_view reason, std::error_code error) override;
 
   void pause() override;
   void resume() override;
-  void give_up() override;
+  void abort_connection() override;
   bool is_full() const override;
   std::error_code end_of_input() const override;
 
@@ -132,7 +133,7 @@ class SPATE_EXPORT WebSocket final : http::WebSocketHandler, Conversation {
   std::array<char, 123> reason_{};
 };
 
-// What connect() gives to co_await.
+// The awaitable of connect().
 class SPATE_EXPORT WebSocket::Connect : public Wait {
  public:
   Connect(WebSocket& socket, std::error_code error)
@@ -145,7 +146,7 @@ class SPATE_EXPORT WebSocket::Connect : public Wait {
   WebSocket& socket_;
 };
 
-// What receive() gives to co_await.
+// The awaitable of receive().
 class SPATE_EXPORT WebSocket::Receive : public Read {
  public:
   using Read::Read;
@@ -153,7 +154,7 @@ class SPATE_EXPORT WebSocket::Receive : public Read {
   Result<Message> await_resume();
 };
 
-// What close() gives to co_await.
+// The awaitable of close().
 class SPATE_EXPORT WebSocket::Close : public Wait {
  public:
   Close(WebSocket& socket, std::error_code error)

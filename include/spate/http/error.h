@@ -1,5 +1,6 @@
-// HttpError: what goes wrong in HTTP itself. All other errors are spate's (spate/error.h), those of
-// names (net/resolver.h), and errno values.
+// HttpError: the errors of HTTP itself. All others are spate's (spate/error.h), those of name
+// resolution (net/resolver.h), and errno values.
+// Threads: any; the values are constants or plain copies.
 #pragma once
 
 #include <system_error>
@@ -9,17 +10,25 @@
 
 namespace spate::http {
 
-// The category "spate.http".
+// In the category "spate.http".
 enum class HttpError {
-  malformed_response = 1,  // Not of HTTP, ambiguous, a flood, or its head is too long.
+  malformed_response = 1,  // Not HTTP, ambiguous, a flood of frames, or a header section above its
+                           // limit.
   response_truncated = 2,  // The connection or stream ended before the response did.
   body_too_long = 3,       // Longer than CallOptions::max_body.
   too_many_redirects = 4,  // More than CallOptions::max_redirects.
-  bad_redirect = 5,        // Location is none that can be followed.
-  bad_encoding = 6,        // The body is not of its Content-Encoding.
-  proxy_refused = 7,       // The proxy does not connect to the server, or not for us.
-  bad_proxy = 8,           // The proxy's answer is malformed.
-  not_upgraded = 9,        // The server does not go on with WebSocket.
+  bad_redirect = 5,        // Location cannot be followed.
+  bad_encoding = 6,        // The body does not match its Content-Encoding.
+  proxy_refused = 7,       // The proxy refused the tunnel, or the credentials.
+  bad_proxy = 8,           // The proxy's response is malformed.
+  not_upgraded = 9,        // The server did not switch to WebSocket.
+  exception = 10,          // An exception left a handler of the server.
+  // A Client was given no URL with a scheme and a host (also equal to std::errc::invalid_argument).
+  invalid_url = 11,
+  // The scheme is not http or https, or, for a WebSocket, not ws or wss (protocol_not_supported).
+  unknown_scheme = 12,
+  // https or wss, and ClientOptions::tls is empty (not_supported).
+  https_without_tls = 13,
 };
 
 SPATE_EXPORT const std::error_category& http_category();

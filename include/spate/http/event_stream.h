@@ -1,4 +1,4 @@
-// Server-sent events, text/event-stream, as the HTML standard has them: written by servers, read by
+// Server-sent events (text/event-stream, HTML standard): formatting for servers, parsing for
 // clients. One thread at a time.
 #pragma once
 
@@ -18,50 +18,51 @@ namespace spate::http {
 // The value of Content-Type.
 inline constexpr std::string_view kEventStreamType = "text/event-stream";
 
-// What a server sends. The data is written even if it is empty: without it there is no event.
+// An event that a server sends. The data line is written even if it is empty, because clients
+// ignore an event without one.
 struct OutgoingEvent {
-  std::string_view data = {};               // Of any number of lines, ended by LF, CR or CRLF.
+  std::string_view data = {};               // Any number of lines, ended by LF, CR or CRLF.
   std::string_view event = {};              // Its type. Empty: "message".
-  std::optional<std::string_view> id = {};  // Empty: forget the last one.
+  std::optional<std::string_view> id = {};  // Empty: resets the client's last id.
   std::optional<std::chrono::milliseconds> retry =
       {};  // How long clients wait before they reconnect.
 };
 
-// Appends an event. All line ends of the data become LF for the client. False, and nothing is
-// appended, if memory runs out, if a type or an id has CR or LF, or an id NUL.
+// Appends an event. All line ends in the data become LF. Returns false, and appends nothing, if
+// memory runs out, if the type or the id has CR or LF, or if the id has NUL.
 SPATE_EXPORT bool append_event(const OutgoingEvent& event, Buffer& target);
-// Appends a comment, which clients do not show: an empty one now and then keeps a connection alive.
+// Appends a comment, which clients ignore. Sending an empty one now and then keeps a connection
+// alive.
 SPATE_EXPORT bool append_event_comment(std::string_view text, Buffer& target);
 
-// Reads events in pieces of any size, and keeps at most one event and one line.
+// Parses events in pieces of any size, and keeps at most one event and one line.
 //
 //   while (decoder.next(bytes) == EventDecoder::State::event) use(decoder.data());
-//
 class SPATE_EXPORT EventDecoder {
  public:
   enum class State : std::uint8_t {
-    unfinished,  // All bytes are used; more are needed.
-    event,       // One is there.
-    broken,      // It is longer than the limit. And remains so, up to reset().
+    unfinished,  // All input is used; more is needed.
+    event,       // An event is complete.
+    broken,      // The event exceeds the limit. Stays so until reset().
   };
 
-  // Bytes of an event's data and of a line.
+  // `limit`: bytes of an event's data, and of a line.
   explicit EventDecoder(std::size_t limit = 1024 * 1024) : limit_(limit) {}
 
-  // Removes bytes from the front of `bytes`, up to the end of an event. What is left at the end of
-  // a stream without an empty line is no event.
+  // Removes bytes from the front of `bytes`, up to the end of an event. An event is not reported if
+  // the stream ends without the empty line after it.
   State next(Bytes& bytes);
 
-  // Of the last event; valid until next(). Bytes that are no UTF-8 stay as they are.
+  // Return the last event; valid until next(). Invalid UTF-8 is not changed.
   std::string_view data() const { return data_; }
   std::string_view type() const { return type_.empty() ? std::string_view("message") : type_; }
-  // The last id that was sent, with this event or before: the value of Last-Event-ID when the
-  // client connects again.
+  // Returns the last id that was received, with this event or before: the value of Last-Event-ID
+  // for a reconnection.
   std::string_view last_id() const { return last_id_; }
-  // The last time to wait that was sent.
+  // Returns the last reconnection time that was received.
   std::optional<std::chrono::milliseconds> retry() const { return retry_; }
 
-  // Begins another stream: the last id and the time to wait stay.
+  // Begins another stream. The last id and the reconnection time stay.
   void reset();
 
  private:
@@ -73,15 +74,15 @@ class SPATE_EXPORT EventDecoder {
 
   std::size_t limit_;
   std::size_t marked_ =
-      0;  // Bytes of the byte order mark that were seen; all: no longer looked for.
+      0;  // Bytes of the byte order mark that matched; its size: no longer searched.
   bool after_return_ = false;
   bool has_data_ = false;
-  bool is_shown_ = false;  // The event was returned, and goes with the next call.
+  bool is_shown_ = false;  // The event was returned; the next call discards it.
   bool is_broken_ = false;
   std::string line_;
   std::string data_;
   std::string type_;
-  std::string id_;  // That of the next event.
+  std::string id_;  // The id of the next event.
   std::string last_id_;
   std::optional<std::chrono::milliseconds> retry_;
 };

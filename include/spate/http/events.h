@@ -1,5 +1,5 @@
-// EventStream: an answer that goes on: server-sent events, as a browser's EventSource receives
-// them. EventChannel: many of them, to be told the same.
+// EventStream: a response of server-sent events, as received by a browser's EventSource.
+// EventChannel: publishes to many of them.
 //
 //   spate::http::EventChannel channel;
 //   router.get("/events", [&](Exchange exchange) {
@@ -7,15 +7,16 @@
 //   });
 //   channel.publish({.data = "hello"});
 //
-// Comments, which clients do not show, are sent where nothing else is: a client that has gone
-// without a word is noticed only when something sent to it is not acknowledged, and proxies give up
-// quiet connections. A client that reads more slowly than it is told is closed when too much waits
-// for it, or takes nothing for as long as ServerOptions::idle_timeout; it connects again by itself,
-// and its last id is then in last_event_id().
+// Heartbeats: when there is no event, comments are sent, which clients ignore. They are needed
+// because a dead client is noticed only when sent data is not acknowledged, and because proxies
+// close quiet connections.
+// Slow clients: a client is closed when too many bytes are queued for it, or when it reads nothing
+// for ServerOptions::idle_timeout. EventSource then reconnects, and its last id is in
+// last_event_id().
 //
-// Ownership: an EventStream is a handle; destroying it ends the answer. An EventChannel owns those
-// that were added, and drops those that have closed. Both may outlive the Server.
-// Threads: the loop's thread only. On Workers, each has a channel of its own; publish by
+// Ownership: an EventStream is a handle; destroying it ends the response. An EventChannel owns the
+// streams that were added, and drops closed ones. Both may outlive the Server.
+// Threads: the loop's thread only. On Workers, each worker needs its own channel; publish by
 // Workers::post_to_all().
 // Callbacks: on_closed, called by the loop and never from inside a call to the EventStream. Inside
 // it everything is allowed.
@@ -42,41 +43,43 @@
 namespace spate::http {
 
 struct EventStreamOptions {
-  Nanos heartbeat{15'000'000'000};   // A comment after that long without an event; zero is none.
-  std::size_t max_queued = 1 << 20;  // Bytes that may wait for a client.
-  WhenFull when_full = WhenFull::close;  // Or drop: the event is not sent to it.
+  Nanos heartbeat{15'000'000'000};   // A comment is sent after this time without an event; zero is
+                                     // none.
+  std::size_t max_queued = 1 << 20;  // Bytes that may be queued for a client.
+  WhenFull when_full = WhenFull::close;  // With drop, the event is not sent to that client.
 };
 
 class SPATE_EXPORT EventStream {
  public:
-  // The last call, once: why it has closed. Not if it was destroyed or ended by end().
+  // The last call, once, with the reason. Not called if the stream was destroyed or ended by end().
   using OnClosed = std::move_only_function<void(std::error_code error)>;
 
-  // A closed one.
+  // Makes a closed stream.
   EventStream();
   EventStream(EventStream&& other) noexcept;
   EventStream& operator=(EventStream&& other) noexcept;
   ~EventStream();
 
-  // Begins the answer; `fields` are those beside Content-Type, Cache-Control and
-  // X-Accel-Buffering. Closed if the exchange is over or memory runs out, and of a HEAD, which is
-  // answered.
+  // Begins the response. `fields` are sent in addition to Content-Type, Cache-Control and
+  // X-Accel-Buffering. Returns a closed stream if the exchange is over or memory runs out, and for
+  // a HEAD request, which gets its response.
   static EventStream open(Exchange exchange, const EventStreamOptions& options = {},
                           const Fields& fields = {});
 
   bool is_open() const;
   void set_on_closed(OnClosed on_closed);
-  // What the client had seen when it connected again; empty if it says nothing.
+  // Returns the id of the last event that the client received before it reconnected; empty if none.
   std::string_view last_event_id() const;
 
-  // False, and nothing is sent: closed; dropped, or closed because of it, as it reads too slowly;
-  // type or id have a line break; memory runs out.
+  // Sends an event. Returns false, and sends nothing, if the stream is closed, if the client reads
+  // too slowly (it is then closed, or the event dropped), if the type or the id has a line break,
+  // or when memory runs out.
   bool send(const OutgoingEvent& event);
   bool send(std::string_view data) { return send({.data = data}); }
   bool comment(std::string_view text);
-  // Bytes that wait for it.
+  // Returns the number of bytes that are queued.
   std::size_t queued() const;
-  // Ends the answer. Clients connect again, unless that is answered 204.
+  // Ends the response. The client reconnects; 204 as the response to that request stops it.
   void end();
 
  private:
@@ -91,13 +94,14 @@ class SPATE_EXPORT EventChannel {
   EventChannel();
   EventChannel(const EventChannel&) = delete;
   EventChannel& operator=(const EventChannel&) = delete;
-  // Ends them all.
+  // Ends all streams.
   ~EventChannel();
 
-  // False if it is closed. Its on_closed is called when it has left.
+  // Adds a stream. False if it is closed. Its on_closed is called after it was removed.
   bool add(EventStream stream);
   std::size_t size() const { return size_; }
-  // The event is put into its form once, whatever their number. Returns to how many it was sent.
+  // Sends an event to all streams; it is formatted once. Returns the number of streams to which it
+  // was sent.
   std::size_t publish(const OutgoingEvent& event);
   std::size_t publish(std::string_view data) { return publish({.data = data}); }
 

@@ -1,5 +1,6 @@
 // FieldId: a well-known header field. A parser recognises each name once; afterwards a field is
 // found by comparing bytes.
+// Threads: any; the values are constants or plain copies.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace spate::http {
 
-// `other` is a field that is none of these.
+// `other` is every field without a name here.
 enum class FieldId : std::uint8_t {
   other,
   accept,
@@ -78,9 +79,9 @@ enum class FieldId : std::uint8_t {
 inline constexpr int kFieldIds = static_cast<int>(FieldId::x_forwarded_proto) + 1;
 static_assert(kFieldIds <= 64, "a set of them is a word");
 
-// "Content-Length", ...; empty for `other`.
+// Returns "Content-Length", ...; empty for `other`.
 SPATE_EXPORT std::string_view name_of(FieldId id);
-// Of a name in any case: "content-length" is FieldId::content_length.
+// Returns the id of a name in any case: "content-length" is FieldId::content_length.
 SPATE_EXPORT FieldId field_id_of(std::string_view name);
 
 }  // namespace spate::http

@@ -1,16 +1,16 @@
-// Header fields. FieldsView looks at the fields of a message where they lie; Fields owns some:
-// those that a program sends, or those that it keeps.
+// Header fields. FieldsView is a view of the fields inside a received message. Fields owns its
+// fields: those that a program sends or keeps.
 //
-// Names are compared without regard to case, and keep the spelling that they came with. Fields of
-// one name may be several, and keep their order.
+// Names are compared without regard to case, and keep the spelling that was received. Several
+// fields may have one name; they keep their order.
 //
 //   const std::string_view type = request.fields()[FieldId::content_type];
 //   for (std::string_view coding : request.fields().list("Accept-Encoding")) ...
 //
 // Threads: one at a time, or several that only read.
-// Views (FieldsView, Field, string_views) are valid as long as the message: for the length of the
-// callback that shows it, unless that says more. Those of Fields: until it is changed, moved or
-// destroyed.
+// Lifetime: views (FieldsView, Field, string_views) of a message are valid until the callback that
+// receives them returns, unless its documentation extends that. Views of a Fields are valid until
+// it is changed, moved or destroyed.
 #pragma once
 
 #include <concepts>
@@ -26,24 +26,24 @@
 
 namespace spate::http {
 
-// What is looked for: a FieldId or a name.
+// The name to search for: a FieldId or a text.
 struct FieldName {
-  FieldName(FieldId known) : id(known) {}  // Not `other`.
+  FieldName(FieldId known) : id(known) {}  // Not FieldId::other.
   template <class Text>
     requires std::convertible_to<const Text&, std::string_view>
   FieldName(const Text& text) : id(field_id_of(text)), name(text) {}
 
   FieldId id;
-  std::string_view name = {};  // If it is none of those known.
+  std::string_view name = {};  // Used if `id` is FieldId::other.
 };
 
 struct Field {
   std::string_view name;
-  std::string_view value;  // Without blanks around it.
+  std::string_view value;  // Without surrounding blanks.
   FieldId id;
 };
 
-// Where a field lies, from the beginning of the text.
+// The position of a field, from the beginning of the text.
 struct FieldEntry {
   std::uint16_t name_at;
   std::uint16_t name_size;
@@ -52,23 +52,23 @@ struct FieldEntry {
   FieldId id;
 };
 
-// A set of those that are known.
+// Returns the bit of an id in a set of ids.
 constexpr std::uint64_t bit_of(FieldId id) { return std::uint64_t{1} << static_cast<int>(id); }
 
 class FieldValues;
 class ListValues;
 
-// Copied cheaply.
+// A view of fields. Cheap to copy.
 class SPATE_EXPORT FieldsView {
  public:
   FieldsView() = default;
-  // What a parser makes. `known` has a bit of each id that is among the entries.
+  // Called by parsers. `known` has a bit for each id among the entries.
   FieldsView(const char* text, const FieldEntry* entries, std::size_t count, std::uint64_t known)
       : text_(text), entries_(entries), count_(count), known_(known) {}
 
   std::size_t size() const { return count_; }
   bool empty() const { return count_ == 0; }
-  // `index` is less than size().
+  // Returns a field. `index` must be less than size().
   Field at(std::size_t index) const {
     const FieldEntry& entry = entries_[index];
     return {{text_ + entry.name_at, entry.name_size},
@@ -76,7 +76,7 @@ class SPATE_EXPORT FieldsView {
             entry.id};
   }
 
-  // The value of the first field of that name; empty if there is none.
+  // Returns the value of the first field of that name; empty if there is no such field.
   std::string_view operator[](FieldName name) const { return find(name).value_or(""); }
   std::optional<std::string_view> find(FieldName name) const {
     const std::size_t index = next(name, 0);
@@ -84,14 +84,15 @@ class SPATE_EXPORT FieldsView {
     return at(index).value;
   }
   bool contains(FieldName name) const { return next(name, 0) < count_; }
-  // Whether any of a set is there: bit_of(FieldId::te) | bit_of(FieldId::upgrade).
+  // Returns whether any id of a set is present: bit_of(FieldId::te) | bit_of(FieldId::upgrade).
   bool contains_any(std::uint64_t ids) const { return (known_ & ids) != 0; }
   std::size_t count(FieldName name) const;
-  // All values of that name, in order.
+  // Returns all values of that name, in order.
   FieldValues all(FieldName name) const;
-  // The members of a list that is separated by commas, in one field or several of that name.
+  // Returns the members of a comma-separated list, in one field or several of that name.
   ListValues list(FieldName name) const;
-  // The index of the first field of that name at or after `from`; size() if there is none.
+  // Returns the index of the first field of that name at or after `from`; size() if there is no
+  // more.
   std::size_t next(FieldName name, std::size_t from) const {
     if (name.id == FieldId::other) return next_of(name.name, from);
     if (!contains_any(bit_of(name.id))) return count_;
@@ -99,7 +100,7 @@ class SPATE_EXPORT FieldsView {
     return from;
   }
 
-  // The same fields, whose text and entries have been copied.
+  // Returns the same view after the text and the entries were copied.
   FieldsView moved_to(const char* text, const FieldEntry* entries) const {
     return {text, entries, count_, known_};
   }
@@ -131,7 +132,7 @@ class SPATE_EXPORT FieldsView {
   Iterator end() const { return {this, count_}; }
 
  private:
-  // Of a name that is none of those known.
+  // Searches by name, for names without a FieldId.
   std::size_t next_of(std::string_view name, std::size_t from) const;
 
   const char* text_ = nullptr;
@@ -176,13 +177,13 @@ class SPATE_EXPORT FieldValues {
   FieldName name_;
 };
 
-// The members of a list (RFC 9110 §5.6.1), without blanks around them and without the empty ones. A
+// The members of a list (RFC 9110 §5.6.1), without surrounding blanks and without empty members. A
 // comma in a quoted string does not separate.
 class SPATE_EXPORT ListValues {
  public:
   ListValues(FieldsView view, FieldName name) : view_(view), name_(name) {}
 
-  // Whether a member is `token`, in any case.
+  // Returns whether a member equals `token`, in any case.
   bool contains(std::string_view token) const;
 
   class SPATE_EXPORT Iterator {
@@ -212,7 +213,7 @@ class SPATE_EXPORT ListValues {
 
     const ListValues* list_ = nullptr;
     std::size_t index_ = 0;
-    std::string_view rest_;  // Of the value at index_, behind the member.
+    std::string_view rest_;  // The rest of the value at index_, after the member.
     std::string_view member_;
   };
   Iterator begin() const { return {this, view_.next(name_, 0)}; }
@@ -223,10 +224,10 @@ class SPATE_EXPORT ListValues {
   FieldName name_;
 };
 
-// Owns its fields, in one block of memory: the lines as they are sent.
+// Owns its fields in one block of memory, stored as the lines that are sent.
 class SPATE_EXPORT Fields {
  public:
-  static constexpr std::size_t kMostBytes = 64 * 1024;  // Of the lines, with ": " and CR LF.
+  static constexpr std::size_t kMostBytes = 64 * 1024;  // Bytes of the lines, with ": " and CR LF.
 
   Fields() = default;
   Fields(Fields&& other) noexcept { swap(other); }
@@ -237,16 +238,26 @@ class SPATE_EXPORT Fields {
   }
   ~Fields();
 
-  // These return false, and have changed nothing, if `name` is not a token (RFC 9110 §5.6.2), if
-  // `value` has a control character other than a tab, beyond kMostBytes, and when memory runs out.
-  // Blanks around the value are left out.
+  // Adds a field. This and the next three return false, and add nothing, if `name` is not a token
+  // (RFC 9110 §5.6.2), if `value` has a control character other than a tab, beyond kMostBytes, and
+  // when memory runs out. Surrounding blanks of the value are dropped. The result may be ignored:
+  // an incomplete Fields is not sent (is_complete()).
   bool add(FieldName name, std::string_view value);
-  // In the place of all of its name; comes last.
+  // Replaces all fields of that name by one, which comes last.
   bool set(FieldName name, std::string_view value);
-  // All of `fields`, or none.
+  // Adds all of `fields`, or none.
   bool add_all(FieldsView fields);
+  // As above. If `fields` is incomplete, so is this afterwards.
+  bool add_all(const Fields& fields);
 
-  // Returns how many there were.
+  // False after add(), set() or add_all() returned false, until clear() or accept_incomplete().
+  // Functions that send Fields refuse incomplete ones: without the missing field, the message could
+  // have another meaning.
+  bool is_complete() const { return !lacks_some_; }
+  // Makes is_complete() true, so that the fields can be sent without the missing ones.
+  void accept_incomplete() { lacks_some_ = false; }
+
+  // Removes all fields of that name. Returns how many there were.
   std::size_t remove(FieldName name);
   void clear();
 
@@ -256,9 +267,10 @@ class SPATE_EXPORT Fields {
   bool empty() const { return count_ == 0; }
   std::string_view operator[](FieldName name) const { return view()[name]; }
   std::optional<std::string_view> find(FieldName name) const { return view().find(name); }
+  // Returns whether there is such a field.
   bool contains(FieldName name) const { return view().contains(name); }
 
-  // "Name: value" and CR LF for each, as they are sent.
+  // Returns "Name: value" and CR LF for each, as they are sent.
   std::string_view lines() const { return {text(), text_size_}; }
 
   void swap(Fields& other) noexcept {
@@ -268,12 +280,14 @@ class SPATE_EXPORT Fields {
     std::swap(count_, other.count_);
     std::swap(entry_room_, other.entry_room_);
     std::swap(known_, other.known_);
+    std::swap(lacks_some_, other.lacks_some_);
   }
 
  private:
   FieldEntry* entries() const { return reinterpret_cast<FieldEntry*>(block_); }
   char* text() const { return block_ + entry_room_ * sizeof(FieldEntry); }
   bool make_room(std::size_t bytes, std::size_t count);
+  bool note_lack();
   void append(std::string_view name, std::string_view value, FieldId id);
   void erase(std::size_t index);
 
@@ -283,6 +297,7 @@ class SPATE_EXPORT Fields {
   std::size_t count_ = 0;
   std::size_t entry_room_ = 0;
   std::uint64_t known_ = 0;
+  bool lacks_some_ = false;
 };
 
 inline FieldValues FieldsView::all(FieldName name) const { return {*this, name}; }

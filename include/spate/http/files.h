@@ -1,4 +1,4 @@
-// Files: serves what lies beneath a directory.
+// Files: serves the files of a directory tree.
 //
 //   auto files = spate::must(spate::http::Files::open("/srv/www"));
 //   auto server = spate::must(spate::http::serve(*loop, address, files));
@@ -8,23 +8,22 @@
 //     files.serve(std::move(exchange), path);
 //   });
 //
-// Nothing else is served: ".." and links cannot leave the root, whatever is moved meanwhile
-// (openat2; before Linux 5.6 no link is followed at all). Names that begin with a dot are not
-// there, except "/.well-known" (RFC 8615). What is neither a file nor a directory is not there
-// either.
+// Safety: ".." and links cannot leave the root, whatever is moved meanwhile (openat2; before Linux
+// 5.6 no link is followed at all). Names that begin with a dot are treated as missing, except
+// "/.well-known" (RFC 8615). So is anything that is neither a file nor a directory.
 //
-// GET and HEAD; other methods are answered 405. Answers have an ETag, made of size, time and inode,
-// and Last-Modified, unless the file has changed within this second; If-* are heeded, and one Range
-// or several. A directory is served by its index file, or as a list, if that is wanted; without '/'
-// at the end it is redirected to the one with it.
+// Requests: GET and HEAD; other methods get 405. Responses have an ETag, made of size and time, and
+// Last-Modified, unless the file changed within this second. Conditional requests and Range, with
+// one or several ranges, are supported. A directory is served by its index file, or, by option, as
+// a list; without a trailing '/' the client is redirected.
 //
-// Blocking: opening a file and reading one that is not in the page cache blocks the loop for as
-// long as the disk takes. Up to 8 KiB are read at once and sent with the head; more is sent by
-// Stream::send_file(), a piece whenever the client takes one, and needs no memory.
+// Blocking: opening a file, and reading one that is not in the page cache, blocks the loop until
+// the disk has responded. Up to 8 KiB are read at once and sent with the header section. Larger
+// files are sent by Stream::send_file(), in pieces as the client reads, without a copy in memory.
 //
-// Ownership: keeps the root open, also if it is renamed. Must outlive its Servers; not the
-// Exchanges, which it answers at once.
-// Threads: one at a time. Each worker has Files of its own.
+// Ownership: keeps the root open, also if it is renamed. Must outlive its Servers, but not the
+// Exchanges passed to it, to which it responds at once.
+// Threads: one at a time. Each worker needs its own Files.
 #pragma once
 
 #include <memory>
@@ -39,27 +38,27 @@
 namespace spate::http {
 
 struct FilesOptions {
-  std::string index = "index.html";  // What stands for a directory; empty: nothing.
-  bool listing = false;              // Lists directories that have no index; else 403.
+  std::string index = "index.html";  // The file that is served for a directory; empty: none.
+  bool listing = false;              // Lists directories that have no index; otherwise 403.
   bool hidden = false;               // Serves and lists names that begin with a dot.
-  // Sends "name.br" or "name.gz" in place of "name" to clients that accept it, if it lies there and
-  // is not older. For types that can be compressed; costs them an open() each.
+  // Sends "name.br" or "name.gz" in place of "name" to clients that accept it, if that file exists
+  // and is not older. For compressible types only; costs an open() for each candidate.
   bool precompressed = false;
-  std::string cache_control{};  // The field Cache-Control of answers with a file.
+  std::string cache_control{};  // The Cache-Control field of responses with a file.
 };
 
 class SPATE_EXPORT Files final : public Service {
  public:
-  // Errors: those of open(2) for the directory; ENOMEM.
+  // Opens the root. Errors: those of open(2) for the directory; ENOMEM.
   static Result<Files> open(const std::string& root, FilesOptions options = {});
   Files(Files&& other) noexcept;
   Files& operator=(Files&& other) noexcept;
   ~Files();
 
-  // By the path of the request.
+  // Serves the file that the path of the request names.
   void serve(Exchange exchange);
-  // By a path beneath the root, percent-decoded, as Request::param() returns it. With or without a
-  // '/' in front.
+  // Serves the file at a path beneath the root, percent-decoded, as Request::param() returns it. A
+  // leading '/' is optional.
   void serve(Exchange exchange, std::string_view path);
   void on_request(Exchange exchange) override;
 

@@ -1,5 +1,6 @@
-// Forms: bodies of application/x-www-form-urlencoded and multipart/form-data (RFC 7578), read and
-// written. No I/O: bytes go in, as they come, and events come out. One thread at a time.
+// Forms: reading and writing of application/x-www-form-urlencoded and multipart/form-data (RFC
+// 7578) bodies. No I/O: the decoder takes bytes as they arrive, and returns events. One thread at a
+// time.
 #pragma once
 
 #include <cstddef>
@@ -16,68 +17,68 @@
 
 namespace spate::http {
 
-// Appends a pair to a query or a body of application/x-www-form-urlencoded. To read them: Query, in
-// url.h.
+// Appends a pair to a query or a body of application/x-www-form-urlencoded. To read them, use
+// Query, in url.h.
 SPATE_EXPORT void append_pair(std::string& form, std::string_view name, std::string_view value);
 
 struct MultipartLimits {
   std::size_t parts = 1000;
-  std::size_t part_head = 8 * 1024;  // Bytes; also of what precedes the first part.
+  std::size_t part_head = 8 * 1024;  // Bytes; also the limit of the preamble.
 };
 
-// Reads a body of multipart/form-data in pieces of any size, and keeps no more of it than the head
-// of one part:
+// Parses a body of multipart/form-data in pieces of any size. It keeps no more in memory than the
+// header section of one part:
 //
 //   auto decoder = MultipartDecoder::make(content_type);
 //   ...
-//   std::size_t on_body(Bytes bytes) {
-//     const std::size_t size = bytes.size();
+//   void on_body(Bytes bytes) override {
 //     for (;;) {
 //       switch (decoder->next(bytes)) {
-//         case MultipartDecoder::Event::part:       begin(decoder->name(), decoder->filename());
+//         case MultipartDecoder::Event::part: begin(decoder->name(), decoder->filename()); break;
+//         case MultipartDecoder::Event::data: store(decoder->data()); break;
 //         ...
-//         case MultipartDecoder::Event::unfinished: return size;
+//         case MultipartDecoder::Event::unfinished: return;
 //
-// The sequence is: part, data (any number), part_end; again; end. The sum of data, and of a part,
-// has no limit here.
+// The sequence is: part, data (any number), part_end; again; end. The decoder does not limit the
+// size of the data or of a part.
 class SPATE_EXPORT MultipartDecoder {
  public:
   enum class Event : std::uint8_t {
-    unfinished,  // All bytes are used; more are needed, unless is_done().
+    unfinished,  // All input is used; more is needed, unless is_done().
     part,        // A part begins: name(), filename(), content_type().
-    data,        // Some bytes of it: data().
+    data,        // Bytes of the part: data().
     part_end,
-    end,     // The last part has ended. What follows is thrown away.
-    broken,  // And remains so: error().
+    end,     // The last part ended. The rest is discarded.
+    broken,  // Invalid: see error(). Stays so.
   };
 
-  // From the value of Content-Type. Errors: EINVAL if it is not multipart/form-data, or has no
-  // boundary of RFC 2046: 1 to 70 characters.
+  // Makes a decoder from the value of Content-Type. Errors: EINVAL if it is not
+  // multipart/form-data, or has no boundary of RFC 2046: 1 to 70 characters.
   static Result<MultipartDecoder> make(std::string_view content_type,
                                        const MultipartLimits& limits = {});
 
-  // The next event; removes the bytes that it took from the front of `bytes`. Call it until it
-  // returns unfinished or broken.
+  // Returns the next event, and removes the bytes it used from the front of `bytes`. Call it until
+  // it returns unfinished or broken.
   Event next(Bytes& bytes);
 
-  // Of the last part; valid until the next one begins or the decoder is moved. The name and the
-  // file's name are what the client says, in UTF-8 if it is a browser: a file's name may be empty,
-  // have slashes and dots, and is not to be used as a path. Their %22, %0D and %0A, as browsers
-  // write quotes, CR and LF, are these.
+  // Describe the last part; valid until the next one begins or the decoder is moved. The name and
+  // the file name are sent by the client, by a browser in UTF-8. A file name may be empty, or have
+  // slashes and dots: never use it as a path. Browsers write quotes, CR and LF as %22, %0D and %0A,
+  // which are decoded.
   std::string_view name() const { return name_; }
-  // None: it is no file.
+  // Returns nullopt if the part is not a file.
   std::optional<std::string_view> filename() const {
     return has_filename_ ? std::optional<std::string_view>(filename_) : std::nullopt;
   }
-  // "text/plain" if the part says nothing.
+  // Returns "text/plain" if the part has no type.
   std::string_view content_type() const { return content_type_; }
-  // Valid until next() is called, the decoder is moved, or the bytes that were given to it are no
-  // longer.
+  // Returns the bytes of a `data` event. Valid until next() is called, the decoder is moved, or its
+  // input is freed.
   Bytes data() const { return data_; }
 
-  // The last part has ended. A body that ends before was cut off.
+  // True if the last part ended. A body that ends before is truncated.
   bool is_done() const { return state_ == State::epilogue; }
-  // After `broken`: EBADMSG, or EMSGSIZE above a limit.
+  // Returns the error after `broken`: EBADMSG, or EMSGSIZE above a limit.
   std::error_code error() const { return error_; }
 
  private:
@@ -105,8 +106,8 @@ class SPATE_EXPORT MultipartDecoder {
   bool in_part_ = false;
   bool has_disposition_ = false;
   bool has_filename_ = false;
-  std::size_t matched_ = 2;   // Bytes of the delimiter that were seen: at first as if after CRLF.
-  std::size_t borrowed_ = 2;  // Of these, those that are of no data.
+  std::size_t matched_ = 2;   // Bytes of the delimiter that matched: initially as after CRLF.
+  std::size_t borrowed_ = 2;  // Bytes among them that do not belong to any data.
   std::size_t preamble_ = 0;
   std::size_t padding_ = 0;
   std::size_t parts_ = 0;
@@ -119,7 +120,7 @@ class SPATE_EXPORT MultipartDecoder {
   std::error_code error_;
 };
 
-// Writes a body of multipart/form-data to a Buffer, which must outlive it:
+// Formats a body of multipart/form-data into a Buffer, which must outlive it:
 //
 //   MultipartBuilder form(body, boundary);
 //   form.add("user", "ada");
@@ -127,19 +128,21 @@ class SPATE_EXPORT MultipartDecoder {
 //   body.append(picture);
 //   form.end();
 //
-// False: out of memory, or the text cannot be sent: a name with controls other than CR and LF, a
-// type that is none, a value that contains the boundary. The body is then of no use.
+// Its functions return false when memory runs out, or if the text cannot be sent: a name with
+// controls other than CR and LF, an invalid type, a value that contains the boundary. The body is
+// then useless.
 class SPATE_EXPORT MultipartBuilder {
  public:
-  // The boundary: 1 to 70 letters, digits and '()+_,-./:=? that occur in no file. Take 16 or more
-  // at random.
+  // `boundary` has 1 to 70 letters, digits and '()+_,-./:=? and must not occur in any file. Use 16
+  // or more random characters.
   MultipartBuilder(Buffer& target, std::string_view boundary);
 
+  // Adds a value that is not a file.
   bool add(std::string_view name, std::string_view value);
-  // What is then appended to the Buffer is the file's content, up to the next call.
+  // Begins a file. Its content is the bytes appended to the Buffer until the next call.
   bool begin_file(std::string_view name, std::string_view filename, std::string_view type);
   bool end();
-  // The value of Content-Type.
+  // Returns the value of Content-Type.
   std::string content_type() const;
 
  private:

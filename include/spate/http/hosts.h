@@ -1,12 +1,12 @@
-// Hosts: a Service that picks another one by the host that a request asks for: virtual hosts.
+// Hosts: a Service that selects another Service by the request's host (virtual hosts).
 //
 //   Hosts hosts;
 //   hosts.add("example.org", site);
 //   hosts.add("*.example.org", pages);      // a.example.org, a.b.example.org
 //   hosts.otherwise(site);
 //
-// The port does not count, nor do case and a dot at the end. The exact name wins, then the longest
-// "*.". What is not served is answered 421: the client has come to the wrong place.
+// The port, case and a trailing dot are ignored. An exact name wins, then the longest "*.". A host
+// without a Service gets 421 (Misdirected Request).
 //
 // Ownership: the services are the caller's, and must outlive the Hosts, which must outlive its
 // Servers.
@@ -31,10 +31,10 @@ class SPATE_EXPORT Hosts final : public Service {
   Hosts& operator=(Hosts&& other) noexcept;
   ~Hosts() override;
 
-  // A name, an address as a URL has it ("[::1]"), or "*." and a name; without a port. Asserted:
-  // that it has not been added before.
+  // Adds a host: a name, an address as in a URL ("[::1]"), or "*." and a name; without a port. Must
+  // not have been added before (asserted).
   void add(std::string_view host, Service& service);
-  // For hosts that were not added, and requests that name none (HTTP/1.0).
+  // Sets the Service for hosts that were not added, and for requests without one (HTTP/1.0).
   void otherwise(Service& service) { otherwise_ = &service; }
 
   void on_request(Exchange exchange) override;

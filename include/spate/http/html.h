@@ -1,4 +1,5 @@
-// Text in HTML: for pages that a program writes itself, as listings and errors. Any thread.
+// Escaping of text in HTML, for pages that a program generates, such as listings and errors. Any
+// thread.
 #pragma once
 
 #include <string>
@@ -8,9 +9,8 @@
 
 namespace spate::http {
 
-// Appends text so that it means itself, between tags and in attributes in quotes of either kind:
-// & < > " ' become references. Not for names of tags, attributes without quotes, scripts, styles
-// and, as it is, URLs.
+// Appends text with & < > " ' as character references, for use between tags and in quoted
+// attributes. Not for names of tags, unquoted attributes, scripts, styles and complete URLs.
 SPATE_EXPORT void append_html(std::string& page, std::string_view text);
 SPATE_EXPORT std::string html_of(std::string_view text);
 

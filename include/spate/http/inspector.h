@@ -1,5 +1,5 @@
-// Inspector: shows what the loops of a program do while it runs: a page for a browser, the same as
-// JSON, and as text for Prometheus.
+// Inspector: live statistics of a program's loops, as a page for a browser, as JSON, and as
+// Prometheus metrics.
 //
 //   auto inspector = must(http::Inspector::create(*loop));
 //   inspector.add("main", *loop);
@@ -10,20 +10,22 @@
 //   });
 //   must(inspector.listen(Address::loopback_ipv4(9000)));
 //
-// Paths: "/" the page, "/state.json", "/metrics" (Prometheus 0.0.4), "/events" (the JSON again and
-// again, as server-sent events). What a loop tells: its turns, its busy time, its longest callback,
-// and its Streams with their states, queues and ages. A loop that does not answer is shown with the
-// callback that it is in. Put the Inspector on a loop that does not block: it tells of the others.
+// Paths: "/" the page, "/state.json", "/metrics" (Prometheus 0.0.4 or OpenMetrics 1.0), "/events"
+// (the JSON, repeatedly, as server-sent events). A loop reports its turns, busy time, longest
+// callback, and its Streams with their states, queues and ages. A loop that does not respond is
+// shown with the callback that is running. Put the Inspector on a loop that does not block, so that
+// it can report on the others.
 //
-// Cost: while nobody looks, none: no timer, no turn, no counter (but see Measure::always). While
-// somebody does, each loop is asked once a period, and its callbacks and waits are measured.
-// Safety: it shows addresses and shuts nobody out, so listen() takes only addresses of this host,
-// and requests only for the names of one (a page of a stranger's could otherwise read it, by DNS
-// rebinding). To have users log in, pass serve() what they have passed.
+// Cost: none without viewers: no timer, no turn, no counter (but see Measure::always). With a
+// viewer, each loop is queried once a period, and its callbacks and waits are measured.
+// Safety: it shows addresses and has no access control. So listen() accepts only addresses of this
+// host, and only requests whose Host is a name of it; otherwise a foreign web page could read it by
+// DNS rebinding. To require a log-in, authenticate requests in a server of your own and pass them
+// to serve().
 //
-// Ownership: a handle. Destroying it closes its connections and leaves what was added alone; no
-// callback follows. What was added must be there until then, or until remove(). The Inspector's
-// loop may be destroyed first.
+// Ownership: a handle. Destroying it closes its connections and does not touch the objects that
+// were added; no callback follows. The added objects must exist until then, or until remove(). The
+// Inspector's loop may be destroyed first.
 // Threads: the thread of its loop only; loops that were added may run on any.
 // Callbacks: OnRead, called by the loop. Inside it the Inspector must not be used (asserted).
 #pragma once
@@ -55,24 +57,27 @@ namespace spate::http {
 class Client;
 class InspectorCore;
 class Server;
+class WorkersServer;
 
 // When the loops measure their callbacks and waits (Loop::measure_callbacks(), measure_waits()).
 enum class Measure : std::uint8_t {
-  while_watched,  // While somebody has "/events" open, as the page has.
-  always,         // For Prometheus, whose times would stand still otherwise.
+  while_watched,  // While "/events" has a viewer, such as the page.
+  always,         // For Prometheus, whose times would otherwise not advance.
 };
 
-// From where it may be reached.
+// Where the Inspector may be reached from.
 enum class Reach : std::uint8_t { this_host, anywhere };
 
 struct InspectorOptions {
   Nanos period{1'000'000'000};     // Between two events of "/events"; more than zero.
-  Nanos patience{1'000'000'000};   // A loop that has not answered by then is shown as blocked.
-  std::size_t max_streams = 1000;  // Listed of each loop, those with the longest queues; all count.
-  std::size_t max_viewers = 8;     // Of "/events" [503].
+  // A loop that has not responded after this time is shown as blocked. Not negative.
+  Nanos response_timeout{1'000'000'000};
+  std::size_t max_streams = 1000;  // Listed per loop, longest queues first; all are counted.
+  std::size_t max_viewers = 8;     // Viewers of "/events" [503].
   Measure measure = Measure::while_watched;
-  Reach reach = Reach::this_host;  // Where listen() may listen.
-  // What requests to listen() may be for, beside IP addresses and localhost [403]: "host.example".
+  Reach reach = Reach::this_host;  // The addresses that listen() accepts.
+  // Host names accepted in requests to listen(), besides IP addresses and localhost [403]:
+  // "host.example".
   std::vector<std::string> hosts{};
 };
 
@@ -80,37 +85,40 @@ using OnRead = std::move_only_function<void(Readings& readings)>;
 
 class SPATE_EXPORT Inspector {
  public:
-  // Empty: may only be assigned to and destroyed.
+  // Makes an empty Inspector, which may only be assigned to and destroyed.
   Inspector();
   Inspector(Inspector&& other) noexcept;
   Inspector& operator=(Inspector&& other) noexcept;
   ~Inspector();
 
-  // Errors: EINVAL for a period that is not positive, or a negative patience; ENOMEM.
-  [[nodiscard("an Inspector that nobody keeps shows nothing")]]
+  // Makes an Inspector. Errors: EINVAL for options out of range; ENOMEM.
+  [[nodiscard("a discarded Inspector shows nothing")]]
   static Result<Inspector> create(Loop& loop, InspectorOptions options = {});
 
-  // What is shown, in this order. Asserted: no other has the name.
+  // Adds an object. Objects are shown in the order of the calls. Names must be unique (asserted).
   void add(std::string_view name, Loop& loop);
   void add(std::string_view name, Workers& workers);
-  // Of the Inspector's loop, as the next; they must not be moved meanwhile.
+  // Adds the numbers of each worker's server. They are shown also while the worker is blocked.
+  void add(std::string_view name, const WorkersServer& server);
+  // These and the next must belong to the Inspector's loop, and must not be moved while added.
   void add(std::string_view name, const Server& server);
   void add(std::string_view name, const Client& client);
   void add(std::string_view name, const ThreadPool& pool);
-  // `read` is called each time somebody looks.
+  // Adds numbers of the program. `read` is called for each query.
   void add(std::string_view name, OnRead read);
-  // Nothing if there is none of the name. When it returns, what was added is not used any more.
+  // Removes the object of that name, if any. When it returns, the object is not used any more.
   void remove(std::string_view name);
 
-  // May be called several times. Takes 64 connections at a time. Keeps the loop alive. Errors:
-  // EPERM for an address that others can reach (not 127.0.0.0/8, ::1 or a unix socket), unless
-  // Reach::anywhere; those of Listener::create().
+  // Listens; may be called several times. Accepts 64 connections at a time. Keeps the loop alive.
+  // Errors: EPERM for an address that other hosts can reach (not 127.0.0.0/8, ::1 or a unix
+  // socket), unless Reach::anywhere; those of Listener::create().
   Result<Address> listen(const Address& address);
-  // Answers a request that came to another server of the same loop, as a route of a Router: the
-  // last segment of its path counts, so the pattern is "/inspector/*path". Nobody is shut out here.
+  // Responds to a request of another server of the same loop, as a route of a Router. The last
+  // segment of the path selects the document, so the pattern is "/inspector/*path". There is no
+  // access control here.
   void serve(Exchange exchange);
 
-  // Who has "/events" open.
+  // Returns the number of viewers of "/events".
   std::size_t viewers() const;
 
  private:

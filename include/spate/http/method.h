@@ -1,4 +1,5 @@
-// Method: the verb of a request (RFC 9110 §9, RFC 5789).
+// Method: the method of a request (RFC 9110 §9, RFC 5789).
+// Threads: any; the values are constants or plain copies.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace spate::http {
 
-// `other` is a method that is none of these: its name is in the request (PROPFIND, REPORT, ...).
+// `other` is any other method: its name is in the request (PROPFIND, REPORT, ...).
 enum class Method : std::uint8_t {
   get,
   head,
@@ -22,14 +23,15 @@ enum class Method : std::uint8_t {
   other
 };
 
-// "GET", "DELETE", ...; empty for `other`.
+// Returns "GET", "DELETE", ...; empty for `other`.
 SPATE_EXPORT std::string_view name_of(Method method);
 // Names are case-sensitive: "get" is `other`.
 SPATE_EXPORT Method method_of(std::string_view name);
 
-// It changes nothing on the server (RFC 9110 §9.2.1).
+// Returns whether the method changes nothing on the server (RFC 9110 §9.2.1).
 SPATE_EXPORT bool is_safe(Method method);
-// Several of it have the effect of one (RFC 9110 §9.2.2): a client may repeat it.
+// Returns whether repeating the request has no further effect (RFC 9110 §9.2.2): a client may then
+// retry it.
 SPATE_EXPORT bool is_idempotent(Method method);
 
 }  // namespace spate::http

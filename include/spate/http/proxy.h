@@ -1,4 +1,5 @@
-// Proxy: through which a Client connects. ProxySettings: which one, and when none.
+// Proxy: a proxy of a Client. ProxySettings: which proxy is used for which URL.
+// Threads: any, one at a time for each object.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +16,21 @@ class Url;
 
 enum class ProxyKind : std::uint8_t {
   none,
-  http,         // Is told the whole URL of http, and asked for a tunnel (CONNECT) for https.
-  http_tunnel,  // Is asked for a tunnel always.
-  socks5,       // RFC 1928. Names are resolved by the proxy.
+  http,         // Receives the whole URL for http, and CONNECT for https.
+  http_tunnel,  // Always receives CONNECT.
+  socks5,       // RFC 1928. The proxy resolves names.
 };
 
 struct SPATE_EXPORT Proxy {
   ProxyKind kind = ProxyKind::none;
   std::string host{};
   std::uint16_t port = 0;
-  std::string user{};  // Empty: without credentials. Of SOCKS5 at most 255 bytes each.
+  std::string user{};  // Empty: no credentials. With SOCKS5 at most 255 bytes each.
   std::string password{};
 
-  // "http://host:3128", "socks5://user:password@host"; without a port 80 or 1080. What is in
-  // escapes there is decoded. "socks5h" is socks5. Errors: EINVAL for another scheme, or a path;
-  // those of Url::parse().
+  // Parses "http://host:3128" or "socks5://user:password@host". The default ports are 80 and 1080.
+  // Percent-encoded credentials are decoded. "socks5h" is socks5. Errors: EINVAL for another
+  // scheme, or a path; those of Url::parse().
   static Result<Proxy> parse(std::string_view url);
 
   bool operator==(const Proxy&) const = default;
@@ -37,20 +38,20 @@ struct SPATE_EXPORT Proxy {
 
 struct SPATE_EXPORT ProxySettings {
   Proxy proxy{};
-  std::optional<Proxy> for_https{};  // In its place for https.
-  // What is reached without a proxy, separated by commas or blanks: "example.org" with all names
-  // below it (also ".example.org", "*.example.org"), "10.1.2.3", "10.0.0.0/8", "::1", each perhaps
-  // with a port ("example.org:8080", "[::1]:80"); "*" is everything. What is none of these does
-  // nothing.
+  std::optional<Proxy> for_https{};  // Replaces `proxy` for https.
+  // Hosts that are reached directly, separated by commas or blanks: "example.org" with all names
+  // below it (also ".example.org", "*.example.org"), "10.1.2.3", "10.0.0.0/8", "::1", each
+  // optionally with a port ("example.org:8080", "[::1]:80"); "*" is every host. Invalid entries are
+  // ignored.
   std::string no_proxy{};
 
-  // What the environment says, which nothing else looks at: http_proxy, https_proxy, all_proxy for
-  // both, no_proxy; the last three also in capitals, but not HTTP_PROXY, which a client of a CGI
-  // program can set. Without a scheme "http://" is meant. Loopback is reached without a proxy. No
-  // thread may change the environment meanwhile. Errors: EINVAL for what is no proxy.
+  // Reads the environment, which no other function does: http_proxy, https_proxy, all_proxy for
+  // both, no_proxy. The last three are also read in capitals. HTTP_PROXY is not, because a client
+  // of a CGI program can set it. The default scheme is "http://". Loopback is reached directly. No
+  // thread may change the environment meanwhile. Errors: EINVAL for an invalid proxy.
   static Result<ProxySettings> from_environment();
 
-  // Of kind `none`, if it is to be reached without.
+  // Returns the proxy for `url`; ProxyKind::none if it is reached directly.
   Proxy proxy_for(const Url& url) const;
 };
 

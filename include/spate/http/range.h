@@ -1,4 +1,4 @@
-// Ranges of bytes: Range, as a server takes it, and Content-Range (RFC 9110 §14). Any thread.
+// Byte ranges: parsing of Range for servers, and Content-Range (RFC 9110 §14). Any thread.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace spate::http {
 
-// From the first to the last byte, both included, as fields carry it: at least one byte.
+// A range from the first to the last byte, both included, as in fields: at least one byte.
 struct ByteRange {
   std::uint64_t first = 0;
   std::uint64_t last = 0;
@@ -21,26 +21,26 @@ struct ByteRange {
   bool operator==(const ByteRange&) const = default;
 };
 
-// What a Range asks of a representation whose size is known.
+// The result of applying a Range field to a representation of known size.
 class SPATE_EXPORT Ranges {
  public:
-  // More of them are taken for an attack, and for none.
+  // A field with more ranges is treated as an attack, and ignored.
   static constexpr std::size_t kMost = 16;
 
   enum class State : std::uint8_t {
-    none,           // The field is to be ignored: answer with the whole, 200.
-    some,           // Answer with ranges(), 206.
-    unsatisfiable,  // All are beyond the end: 416, and format_unsatisfied_range().
+    none,           // Ignore the field: send the whole with 200.
+    some,           // Send ranges() with 206.
+    unsatisfiable,  // All ranges are beyond the end: send 416 with format_unsatisfied_range().
   };
 
-  // The value of a Range field. `none` is: another unit than bytes, what does not follow the
-  // grammar, more than kMost ranges, and ranges that are together as long as the whole or longer,
-  // unless there is only one. Those that overlap or touch are merged; then they are in ascending
-  // order, otherwise in that of the field. Those beyond the end are left out.
+  // Parses the value of a Range field. The state is `none` for a unit other than bytes, a syntax
+  // error, more than kMost ranges, and several ranges that together are at least as long as the
+  // whole. Overlapping or adjacent ranges are merged; then they are in ascending order, otherwise
+  // in the order of the field. Ranges beyond the end are omitted.
   static Ranges parse(std::string_view value, std::uint64_t size);
 
   State state() const { return state_; }
-  // Within the representation.
+  // Returns the ranges, all within the representation.
   std::span<const ByteRange> ranges() const { return {ranges_.data(), count_}; }
 
  private:
@@ -53,23 +53,24 @@ class SPATE_EXPORT Ranges {
   State state_ = State::none;
 };
 
-// Bytes that the longest Content-Range has.
+// The most bytes of a Content-Range.
 inline constexpr std::size_t kMostContentRange = 70;
 
-// "bytes 0-99/1234". Returns a view of `target`.
+// Formats "bytes 0-99/1234". Returns a view of `target`.
 SPATE_EXPORT std::string_view format_content_range(ByteRange range, std::uint64_t size,
                                                    std::span<char, kMostContentRange> target);
-// "bytes */1234", for an answer of 416.
+// Formats "bytes */1234", for a response of 416.
 SPATE_EXPORT std::string_view format_unsatisfied_range(std::uint64_t size,
                                                        std::span<char, kMostContentRange> target);
 
-// A Content-Range as a client takes it.
+// A Content-Range received by a client.
 struct ContentRange {
-  std::optional<ByteRange> range;     // None: "*", it was not satisfied.
-  std::optional<std::uint64_t> size;  // Of the whole. None: "*", it is not known.
+  std::optional<ByteRange> range;     // nullopt: "*", the range was not satisfiable.
+  std::optional<std::uint64_t> size;  // The full size. nullopt: "*", it is unknown.
   bool operator==(const ContentRange&) const = default;
 };
-// None if it is none of bytes, contradicts itself, or says nothing ("*/*").
+// Parses a Content-Range. Returns nullopt if the unit is not bytes, or if it is contradictory or
+// empty ("*/*").
 SPATE_EXPORT std::optional<ContentRange> parse_content_range(std::string_view value);
 
 }  // namespace spate::http

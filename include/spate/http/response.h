@@ -1,6 +1,6 @@
-// Response: what a server has answered to a Call (call.h).
+// Response: the response to a Call (call.h).
 //
-// Ownership: a value; it may be moved, and kept. Views into it are valid as long as it is.
+// Ownership: a value; it may be moved, and kept. Views into it are valid while it exists.
 // Threads: one at a time.
 #pragma once
 
@@ -25,28 +25,29 @@ class CallState;
 class SPATE_EXPORT Response {
  public:
   Status status() const { return status_; }
-  // 200 ... 299.
+  // Returns whether the status is 200 ... 299.
   bool is_success() const { return http::is_success(status_); }
   Version version() const { return version_; }
-  // As the server has put it; may be empty.
+  // Returns the reason phrase as it was sent; may be empty.
   std::string_view reason() const { return reason_; }
 
   const Fields& fields() const { return fields_; }
-  // The first value of a field; empty if there is none.
+  // Returns the first value of a field; empty if absent.
   std::string_view operator[](FieldName name) const { return fields_[name]; }
-  // What the field says, if it is there; also of an answer to HEAD, which has no body.
+  // Returns the value of Content-Length, if present; also for a response to HEAD, which has no
+  // body.
   std::optional<std::uint64_t> content_length() const;
-  // Of a body that was decompressed, Content-Encoding and Content-Length are those of what was
-  // sent.
+  // True if the body was decompressed. Content-Encoding and Content-Length then describe the
+  // compressed body.
   bool is_decompressed() const { return is_decompressed_; }
 
-  // The whole body, with Client::fetch(); else empty.
+  // Returns the whole body, with Client::fetch(); otherwise empty.
   Bytes body() const { return body_; }
   std::string_view text() const { return text_of(body_); }
-  // Behind a chunked body, with Client::fetch().
+  // Returns the trailers of a chunked body, with Client::fetch().
   const Fields& trailers() const { return trailers_; }
 
-  // Where it comes from, redirects followed.
+  // Returns the URL of the response, after redirects.
   const Url& url() const { return url_; }
 
  private:
@@ -60,7 +61,7 @@ class SPATE_EXPORT Response {
   Fields fields_;
   Fields trailers_;
   Buffer content_;
-  Bytes body_;  // Of content_.
+  Bytes body_;  // Points into content_.
   Url url_;
 };
 

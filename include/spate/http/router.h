@@ -1,4 +1,4 @@
-// Router: a Service that picks the handler of a request by its method and path.
+// Router: a Service that selects the handler of a request by its method and path.
 //
 //   Router router;
 //   router.get("/users/:id", [](Exchange exchange) {
@@ -7,17 +7,20 @@
 //   router.post("/users", [](Exchange exchange) { ... }, {.max_body = 64 * 1024});
 //   router.get("/static/*path", [&](Exchange exchange) { ... });
 //
-// A pattern begins with '/'. Its segments are literal, or ":name", which matches one segment that
-// is not empty, or, as the last one, "*name", which matches all that is left, '/' and nothing
-// included. Of several patterns that match, the one with the earlier literal wins, then ":", then
-// "*", segment by segment; the order of registering does not matter. Percent-encoded characters
-// match as what they stand for; an encoded '/' does not end a segment. A path without a route is
-// answered 404, one without this method 405 with Allow; HEAD is answered by GET's handler, and
-// OPTIONS with 204 and Allow, unless they have one of their own.
+// Patterns: a pattern begins with '/'. A segment is literal, or ":name", which matches one
+// non-empty segment. The last one may be "*name", which matches the rest of the path, including '/'
+// and the empty rest. If several patterns match, they are compared segment by segment: a literal
+// wins over ":", and ":" over "*". The order of registration does not matter. Percent-encoded
+// characters match their decoded form; an encoded '/' does not end a segment.
 //
-// Ownership: the Router owns its handlers, and must outlive its Servers and Exchanges.
+// Defaults: a path without a route gets 404, and one without this method 405 with Allow. Unless
+// they have handlers, HEAD is served by GET's handler, and OPTIONS gets 204 with Allow.
+//
+// Ownership: the Router owns its handlers, and must outlive its Servers and Exchanges. Outside of
+// its handlers it may be assigned another Router, as after a change of the configuration. Exchanges
+// that are open then keep their route and parameters.
 // Threads: set up before it is used; then one at a time, as a handler may have state. Each worker
-// has a Router of its own (server.h).
+// needs its own Router (server.h).
 #pragma once
 
 #include <cstdint>
@@ -33,9 +36,9 @@
 
 namespace spate::http {
 
-// Limits of one route, in place of the server's.
+// Limits of one route, which replace the server's.
 struct RouteOptions {
-  std::uint64_t max_body = UINT64_MAX;  // Of a longer body 413 is answered.
+  std::uint64_t max_body = UINT64_MAX;  // A longer body gets 413.
   Nanos deadline{0};                    // For the whole exchange; zero is none.
 };
 
@@ -46,7 +49,8 @@ class SPATE_EXPORT Router final : public Service {
   Router& operator=(Router&& other) noexcept;
   ~Router();
 
-  // Asserted: the pattern is one, and no handler has been registered for it and the method.
+  // Registers a handler. The pattern must be valid, and have no handler for this method yet
+  // (asserted).
   void on(Method method, std::string_view pattern, OnRequest handler,
           const RouteOptions& options = {});
   void get(std::string_view pattern, OnRequest handler, const RouteOptions& options = {}) {
@@ -64,9 +68,9 @@ class SPATE_EXPORT Router final : public Service {
   void del(std::string_view pattern, OnRequest handler, const RouteOptions& options = {}) {
     on(Method::del, pattern, std::move(handler), options);
   }
-  // Any method that has no handler of its own.
+  // Registers the handler for all methods that have none.
   void any(std::string_view pattern, OnRequest handler, const RouteOptions& options = {});
-  // What no pattern matches; instead of 404.
+  // Sets the handler for paths that no pattern matches, in place of 404.
   void otherwise(OnRequest handler);
 
   void on_request(Exchange exchange) override;

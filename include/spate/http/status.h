@@ -1,5 +1,6 @@
-// Status: the code of a response (RFC 9110 §15). Any number from 100 to 999 may be one; those that
-// have a name here are those that are registered.
+// Status: the code of a response (RFC 9110 §15). Any number from 100 to 999 is a valid Status; the
+// registered ones have names.
+// Threads: any; the values are constants or plain copies.
 #pragma once
 
 #include <cstdint>
@@ -74,7 +75,7 @@ constexpr bool is_redirect(Status status) { return code_of(status) / 100 == 3; }
 constexpr bool is_client_error(Status status) { return code_of(status) / 100 == 4; }
 constexpr bool is_server_error(Status status) { return code_of(status) / 100 == 5; }
 
-// "OK", "Not Found", ...; empty for a code without a name.
+// Returns "OK", "Not Found", ...; empty for a code without a name.
 SPATE_EXPORT std::string_view reason_of(Status status);
 
 }  // namespace spate::http

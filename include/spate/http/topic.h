@@ -1,16 +1,15 @@
-// Topic: WebSockets that are told the same.
+// Topic: publishes messages to many WebSockets.
 //
 //   spate::http::Topic news;
 //   news.subscribe(socket);
 //   news.publish("hello");
 //
-// A message is put into its frame once, whatever their number, and what waits for slow readers is
-// shared by their queues. It is not compressed. What happens to a reader that is too slow is up to
-// its WebSocketOptions::limits.
+// A message is framed once for all subscribers, and the queues of slow readers share its bytes. It
+// is not compressed. WebSocketOptions::limits decides about readers that are too slow.
 //
-// Ownership: the Topic is the user's. A WebSocket that is closed or destroyed leaves its topics by
-// itself, and a Topic that is destroyed is left by all.
-// Threads: the loop's thread only. On Workers, each has a Topic of its own; publish by
+// Ownership: the Topic is the user's. A WebSocket that is closed or destroyed is unsubscribed
+// automatically, and a destroyed Topic unsubscribes all.
+// Threads: the loop's thread only. On Workers, each worker needs its own Topic; publish by
 // Workers::post_to_all().
 // Callbacks: none.
 #pragma once
@@ -25,6 +24,7 @@
 namespace spate::http {
 
 class Subscription;
+class WebSocketState;
 
 class SPATE_EXPORT Topic {
  public:
@@ -33,18 +33,26 @@ class SPATE_EXPORT Topic {
   Topic& operator=(const Topic&) = delete;
   ~Topic();
 
-  // False: it is not open, or memory runs out. Once is enough.
+  // Adds a socket. False if it is not open, or when memory runs out. Adding it again has no effect.
   bool subscribe(const WebSocket& socket);
-  // False if it was none of them.
+  // Removes a socket. False if it was not subscribed.
   bool unsubscribe(const WebSocket& socket);
   bool has(const WebSocket& socket) const;
   std::size_t size() const { return size_; }
 
-  // Returns to how many it was sent: not to those for whom WebSocket::send() would return false.
+  // Sends a message, except to sockets for which WebSocket::send() would return false. Returns the
+  // number of sockets to which it was sent.
   std::size_t publish(MessageKind kind, Bytes bytes);
   std::size_t publish(std::string_view text) { return publish(MessageKind::text, bytes_of(text)); }
+  // As above, but not to `sender`, which need not be subscribed.
+  std::size_t publish_to_others(const WebSocket& sender, MessageKind kind, Bytes bytes);
+  std::size_t publish_to_others(const WebSocket& sender, std::string_view text) {
+    return publish_to_others(sender, MessageKind::text, bytes_of(text));
+  }
 
  private:
+  std::size_t send(MessageKind kind, Bytes bytes, const WebSocketState* except);
+
   friend class Subscription;
   Subscription* first_ = nullptr;
   std::size_t size_ = 0;

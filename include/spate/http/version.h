@@ -1,4 +1,5 @@
-// Version: of HTTP, as a message says it.
+// Version: the HTTP version of a message.
+// Threads: any; the values are constants or plain copies.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
-// WebSocketSession: a WebSocket and its state, in one object; and WebSocketSessions, which owns one
-// for each, as Sessions (net/session.h) does for Streams.
+// WebSocketSession: a WebSocket and its state in one object. WebSocketSessions: owns one per
+// WebSocket, as Sessions (net/session.h) does for Streams.
 //
 //   struct Echo : spate::http::WebSocketSession {
-//     void on_message(Bytes bytes, MessageKind kind) override { socket().send(kind, bytes); }
+//     void on_message(MessageKind kind, Bytes bytes) override { socket().send(kind, bytes); }
 //   };
 //   WebSocketSessions<Echo> echoes(*loop);
 //   router.get("/echo", [&](Exchange exchange) { echoes.accept(std::move(exchange)); });
@@ -13,7 +13,7 @@
 // destroyed first; the WebSocketSessions may then only be destroyed.
 // Threads: the loop's thread only.
 // Inside a session's callbacks everything is allowed, ending the session or destroying the
-// WebSocketSessions included; after the latter the session is gone.
+// WebSocketSessions included; the latter destroys the session.
 #pragma once
 
 #include <concepts>
@@ -38,14 +38,15 @@ class WebSocketSession : public WebSocketHandler {
   WebSocketSession(const WebSocketSession&) = delete;
   WebSocketSession& operator=(const WebSocketSession&) = delete;
 
-  // Valid from on_open() on. socket().close() ends the session gracefully, abort() at once.
+  // Returns the WebSocket. Valid from on_open() on. socket().close() ends the session gracefully,
+  // abort() at once.
   WebSocket& socket() { return socket_; }
   // Resets the connection, and ends the session without another call.
   void abort();
 
-  // Accepted, and nothing has been read: the place for topics and a greeting.
+  // Called when accepted, before anything is read: the place for topics and a greeting.
   void on_open() override {}
-  // The last call. Must not be private in a derived class.
+  // Called last. Must not be private in a derived class.
   void on_closed(CloseCode, std::string_view, std::error_code) override {}
 
  protected:
@@ -59,7 +60,8 @@ class WebSocketSession : public WebSocketHandler {
   WebSocketSessionList* list_ = nullptr;
   WebSocketSession* next_ = nullptr;
   WebSocketSession* previous_ = nullptr;
-  bool* gone_ = nullptr;  // Told to the innermost that calls it.
+  bool* gone_ = nullptr;  // Set by the destructor, for the innermost call of a function of the
+                          // session.
   bool is_over_ = false;
 };
 
@@ -74,34 +76,50 @@ class SPATE_EXPORT WebSocketSessionList {
   bool empty() const { return size_ == 0; }
   const WebSocketOptions& options() const { return options_; }
 
-  // WebSocket::close() of each: for a server that shuts down.
+  // Closes each WebSocket, as WebSocket::close(): for a server that shuts down.
   void close_all(CloseCode code = CloseCode::going_away, std::string_view reason = {});
 
  protected:
+  using Visitor = void (*)(WebSocketSession& session, void* context);
   using Tell = void (*)(WebSocketSession& session, const void* what);
 
   WebSocketSessionList(Loop& loop, WebSocketOptions options);
   ~WebSocketSessionList();
 
-  // False if the exchange was refused, or the session has ended itself: it is destroyed, or will
-  // be.
+  // False if the exchange was refused, or the session ended itself: it is destroyed, or will be.
   bool enter(WebSocketSession& session, Exchange exchange);
-  // The last call.
+  // Makes the last call, on_closed().
   static void close(WebSocketSession& session, Tell tell, const void* what);
+  void visit_each(Visitor visitor, void* context);
 
  private:
+  class Visit;
   friend class WebSocketSession;
+  // On the stack while a function of a session is called.
+  struct Running {
+    explicit Running(WebSocketSession& called);
+    ~Running();
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+
+    WebSocketSession& session;
+    bool is_gone = false;
+    bool* const outer;
+  };
+
   void sweep();
   void retire(WebSocketSession& session);
   bool call(WebSocketSession& session, Tell tell, const void* what);
   void link(WebSocketSession& session);
   void unlink(WebSocketSession& session);
-  static void destroy_all(WebSocketSession*& first);
+  void destroy(WebSocketSession& session);
+  void destroy_all(WebSocketSession*& first);
 
   const WebSocketOptions options_;
   WebSocketSession* live_ = nullptr;
   WebSocketSession* ended_ = nullptr;
-  std::size_t size_ = 0;  // Of those that live.
+  std::size_t size_ = 0;  // Live sessions.
+  Visit* visits_ = nullptr;
   Timer sweep_;
 };
 
@@ -115,15 +133,15 @@ inline void WebSocketSession::abort() {
   if (list_ != nullptr) list_->retire(*this);
 }
 
-// The sessions of one loop, with options in common.
+// The sessions of one loop, with common options.
 template <class T>
 class SPATE_EXPORT WebSocketSessions : public WebSocketSessionList {
  public:
   explicit WebSocketSessions(Loop& loop, WebSocketOptions options = {})
       : WebSocketSessionList(loop, std::move(options)) {}
 
-  // Answers a request as WebSocket::accept() does, and creates a session T(args...) for it. nullptr
-  // if it was refused, or memory ran out (500), or the session has ended itself at once.
+  // Accepts a request as WebSocket::accept() does, and creates a session T(args...) for it. Returns
+  // nullptr if it was refused, if memory ran out (500), or if the session ended itself at once.
   template <class... Args>
   T* accept(Exchange exchange, Args&&... args) {
     static_assert(std::derived_from<T, WebSocketSession> && !std::is_final_v<T>,
@@ -132,6 +150,16 @@ class SPATE_EXPORT WebSocketSessions : public WebSocketSessionList {
     auto* session = new (std::nothrow) Owned(std::forward<Args>(args)...);
     if (session == nullptr) return nullptr;
     return enter(*session, std::move(exchange)) ? session : nullptr;
+  }
+
+  // Calls visit(T&) for each session, in no order. It may end any of them; sessions opened
+  // meanwhile may be skipped.
+  template <class F>
+  void for_each(F visit) {
+    const Visitor visitor = [](WebSocketSession& session, void* context) {
+      (*static_cast<F*>(context))(static_cast<T&>(session));
+    };
+    visit_each(visitor, &visit);
   }
 
  private:

@@ -1,10 +1,10 @@
 // Buffer: a queue of bytes in a chain of blocks. Bytes are appended at the back, read and consumed
 // at the front, and moved between Buffers without copying.
 //
-// Ownership: a Buffer owns its bytes; Buffers share blocks when a part is moved, and by
-// append_shared(). append_reference() refers to memory of the caller's until it has been consumed.
-// Threads: one at a time. A Buffer may be moved to another thread; what it shares with others,
-// the blocks' reference counts, is atomic.
+// Ownership: a Buffer owns its bytes. Buffers share blocks after a part was moved, and after
+// append_shared(). append_reference() refers to memory of the caller until it has been consumed.
+// Threads: one at a time. A Buffer may be moved to another thread: the reference counts of shared
+// blocks are atomic.
 // Functions that return false when memory runs out have then changed nothing.
 //
 // Views (spans) are valid until their bytes are consumed, here or in the Buffer that they were
@@ -29,15 +29,15 @@ class SPATE_EXPORT Buffer {
 
  public:
   // Called once, when bytes that were appended by reference are no longer needed, on the thread
-  // that holds them then. Must not touch the Buffer. For bytes written to a Stream the loop calls
+  // that then holds them. Must not touch the Buffer. For bytes written to a Stream the loop calls
   // it; then everything is allowed inside, as in any callback.
   using Release = void (*)(void* context);
 
   Buffer() = default;
   Buffer(Buffer&& other) noexcept { swap(other); }
   Buffer& operator=(Buffer&& other) noexcept {
-    swap(other);
-    other.clear();
+    Buffer moved(std::move(other));
+    swap(moved);  // Releases the old bytes here, not with `other`.
     return *this;
   }
   ~Buffer() { clear(); }
@@ -47,24 +47,26 @@ class SPATE_EXPORT Buffer {
 
   // ---- appending
 
+  // Copies bytes to the back. Returns false when memory runs out; then nothing was appended.
   bool append(Bytes bytes);
   bool append(std::string_view text) { return append(bytes_of(text)); }
-  // Moves all of `other`. No byte is copied.
+  // Moves all of `other`. Copies no byte.
   void append(Buffer&& other);
   // Moves the first `count` bytes of `other`, or all if it has fewer. Copies only pieces that are
   // shorter than a block's header.
   bool append(Buffer& other, std::size_t count);
-  // Refers to `bytes` without copying; they must not change until `release(context)` is called.
-  // When memory runs out, nothing is appended and `release` is not called.
+  // Appends a reference to `bytes` without copying them; they must not change until
+  // `release(context)` is called. When memory runs out, nothing is appended and `release` is not
+  // called.
   bool append_reference(Bytes bytes, Release release, void* context);
-  // Appends up to `count` bytes of `other` from `offset` on. Both show the same memory, which stays
-  // until the last one has consumed it: for a message that goes to several Streams. Copies only
-  // pieces of less than 512 bytes.
+  // Appends up to `count` bytes of `other`, from `offset` on, and leaves `other` unchanged. Both
+  // refer to the same memory, which is freed when both have consumed it: for a message that goes to
+  // several Streams. Copies only pieces of less than 512 bytes.
   bool append_shared(const Buffer& other, std::size_t offset = 0, std::size_t count = SIZE_MAX);
   // Inserts at the front: for a header that depends on the body.
   bool prepend(Bytes bytes);
-  // Room for at least `at_least` bytes at the back, to be filled by the caller and appended by
-  // commit(). Empty when memory runs out.
+  // Returns room for at least `at_least` bytes at the back, which the caller fills and commit()
+  // appends. Empty when memory runs out.
   std::span<std::byte> reserve(std::size_t at_least);
   // Appends the first `count` bytes of the last reserve().
   void commit(std::size_t count);
@@ -86,7 +88,7 @@ class SPATE_EXPORT Buffer {
       return old;
     }
     bool operator==(const Pieces& other) const { return chunk_ == other.chunk_; }
-    // A piece is never empty.
+    // Iterates over the pieces; none is empty.
     Pieces begin() const { return *this; }
     Pieces end() const { return {}; }
 
@@ -96,28 +98,29 @@ class SPATE_EXPORT Buffer {
     const Chunk* chunk_ = nullptr;
   };
   Pieces pieces() const { return Pieces(first_); }
-  // The first piece; empty if the Buffer is.
+  // Returns the first piece; empty if the Buffer is.
   Bytes front() const { return first_ == nullptr ? Bytes() : *pieces(); }
-  // The last piece, likewise.
+  // Returns the last piece; empty if the Buffer is.
   Bytes back() const;
-  // Makes the first `count` bytes contiguous. Empty if there are fewer, or when memory runs out.
+  // Makes the first `count` bytes contiguous and returns them. Empty if there are fewer, or when
+  // memory runs out.
   Bytes flat(std::size_t count);
-  // One byte; `offset` is less than size(). Linear in the number of pieces.
+  // Returns one byte; `offset` is less than size(). Linear in the number of pieces.
   std::byte at(std::size_t offset) const;
-  // The offset of the first `pattern` at or after `from`, across pieces. An empty pattern is at
-  // `from`.
+  // Returns the offset of the first `pattern` at or after `from`, across pieces. An empty pattern
+  // is found at `from`.
   std::optional<std::size_t> find(Bytes pattern, std::size_t from = 0) const;
   std::optional<std::size_t> find(std::string_view pattern, std::size_t from = 0) const {
     return find(bytes_of(pattern), from);
   }
-  // Copies bytes from `offset` on, as many as there are and fit. Returns how many.
+  // Copies bytes from `offset` on, until the Buffer ends or `target` is full. Returns how many.
   std::size_t copy(std::span<std::byte> target, std::size_t offset = 0) const;
 
   // ---- consuming
 
   // Removes the first `count` bytes, at most size().
   void consume(std::size_t count);
-  // copy() and consume().
+  // Copies and consumes bytes, as copy() and consume(). Returns how many.
   std::size_t read(std::span<std::byte> target);
   void clear();
 
@@ -128,8 +131,8 @@ class SPATE_EXPORT Buffer {
     std::swap(size_, other.size_);
   }
 
-  // As consume() and clear(), but what was appended by reference moves to `spent`, unreleased: for
-  // callers that must not call user code now.
+  // As consume() and clear(), except that bytes appended by reference move to `spent` without being
+  // released: for callers that must not call user code at that point.
   void consume(std::size_t count, Buffer& spent);
   void clear(Buffer& spent);
 
@@ -149,7 +152,7 @@ class SPATE_EXPORT Buffer {
 
   Chunk* first_ = nullptr;
   Chunk* last_ = nullptr;
-  Chunk* spare_ = nullptr;  // What reserve() has returned and commit() has not yet appended.
+  Chunk* spare_ = nullptr;  // Returned by reserve() and not yet appended by commit().
   std::size_t size_ = 0;
 };
 

@@ -1,22 +1,21 @@
 // Framing: splits a stream of bytes into messages. Three decoders, independent of sockets: fixed
 // size, length prefix, delimiter.
 //
-// They are values and keep no bytes: on_data() splits what it is given, and does not use an
+// The decoders are values and keep no bytes. on_data() splits its input and does not use an
 // incomplete message at the end, so that it is passed in again. One thread at a time.
 //
 //   std::size_t on_data(Bytes bytes) override {
 //     return split(bytes, LengthField{}, [this](Bytes message) { handle(message); }).used;
 //   }
 //
-// For long messages, tell the Stream how many bytes to wait for, so that their beginning is not
-// looked at with each piece, and keep a Delimiter as a member: it continues its search.
+// For long messages, pass Split::wanted to Stream::want(), so that their beginning is not scanned
+// again with each arrival. Keep a Delimiter as a member: it continues its search.
 //
 //     const Split lines = split(bytes, line_, [this](Bytes line) { handle(line); });
 //     stream().want(lines.wanted);
 //     return lines.used;
 //
-// A length beyond the limit, or no delimiter within it, is reported by Split::broken: close the
-// connection.
+// A length beyond the limit, or no delimiter within it, sets Split::broken: close the connection.
 #pragma once
 
 #include <bit>
@@ -34,10 +33,10 @@
 
 namespace spate {
 
-// What a decoder finds at the front.
+// The result of one decoding step: the message at the front, if it is complete.
 struct Frame {
   enum class State : std::uint8_t {
-    whole,       // `message`, which takes up `size` bytes with its framing.
+    whole,       // `message`, which occupies `size` bytes with its framing.
     unfinished,  // At least `size` bytes are needed.
     broken,      // Invalid.
   };
@@ -68,14 +67,14 @@ struct LengthField {
   std::size_t width = 4;               // Bytes of the length: 1 ... 8.
   ByteOrder order = ByteOrder::big;    // Network order.
   std::size_t offset = 0;              // Header bytes before the length.
-  std::size_t behind = 0;              // Header bytes after the length.
+  std::size_t after = 0;               // Header bytes after the length.
   std::int64_t adjustment = 0;         // Added to the length: negative if it counts header bytes.
-  std::size_t max = 16 * 1024 * 1024;  // Bytes after the header; more is broken.
-  bool keep_header = false;            // Message includes the header.
+  std::size_t max = 16 * 1024 * 1024;  // Bytes after the header; a longer message is broken.
+  bool keep_header = false;            // `message` includes the header.
 
   Frame next(Bytes bytes) const {
     SPATE_ASSERT(width >= 1 && width <= 8, "LengthField::width is 1 ... 8");
-    const std::size_t header = offset + width + behind;
+    const std::size_t header = offset + width + after;
     if (bytes.size() < offset + width) return Frame::unfinished(header);
     const std::optional<std::size_t> length = adjusted(read(bytes.subspan(offset, width)));
     if (!length) return Frame::broken();
@@ -87,8 +86,8 @@ struct LengthField {
   // Writes the length field for `size` bytes after the header into the first `width` bytes of
   // `target`. False if `size` does not fit, or exceeds `max`.
   bool write(std::size_t size, std::span<std::byte> target) const {
-    SPATE_ASSERT(target.size() >= width, "give it room for LengthField::width bytes");
-    if (size > max || size > INT64_MAX) return false;
+    SPATE_ASSERT(target.size() >= width, "`target` needs LengthField::width bytes");
+    if (size > max || std::cmp_greater(size, INT64_MAX)) return false;
     const auto value = static_cast<std::uint64_t>(size) - static_cast<std::uint64_t>(adjustment);
     if (value > INT64_MAX || (width < 8 && value >> (8 * width) != 0)) return false;
     for (std::size_t i = 0; i < width; ++i)
@@ -107,7 +106,7 @@ struct LengthField {
     }
     return value;
   }
-  // What most have.
+  // The fast path: a length of four bytes is the most common.
   std::uint32_t read_word(Bytes field) const {
     std::uint32_t word;
     std::memcpy(&word, field.data(), sizeof(word));
@@ -124,11 +123,12 @@ struct LengthField {
   }
 };
 
-// Messages that end with a delimiter. One that is not const remembers how far it has searched: use
-// it for one stream, and pass in the unused bytes again, with what follows.
+// Messages that end with a delimiter. A non-const Delimiter remembers how many bytes it has
+// searched. Use it for one stream only, and pass in the unused bytes again, followed by the next
+// ones.
 struct Delimiter {
   std::string_view delimiter = "\n";  // At least one byte; must outlive the decoder.
-  std::size_t max = 64 * 1024;        // Bytes of a message; more is broken.
+  std::size_t max = 64 * 1024;        // Bytes of a message; a longer one is broken.
   bool keep_delimiter = false;
   std::size_t searched = 0;  // Bytes of an unfinished message that were searched.
 

@@ -5,8 +5,8 @@
 //
 // Over TLS (tls.h): serve<Echo>(*loop, address, {.tls = context}).
 //
-// The arguments after the address and the options go to each session's constructor. They are kept
-// by value, as std::thread does: pass shared state with std::ref.
+// The arguments after the address and the options are passed to each session's constructor. They
+// are kept by value, as std::thread does: pass shared state with std::ref.
 //
 // On a loop, everything runs on that loop's thread. On Workers, a session lives on its worker's
 // thread; each worker has a copy of the arguments, and shared state must be thread-safe.
@@ -17,11 +17,14 @@
 #include <system_error>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "spate/assert.h"
 #include "spate/error.h"
 #include "spate/net/address.h"
 #include "spate/net/listener.h"
+#include "spate/net/network.h"
+#include "spate/net/proxy_protocol.h"
 #include "spate/net/session.h"
 #include "spate/net/session_service.h"
 #include "spate/net/tls.h"
@@ -34,20 +37,20 @@ struct ServeOptions;
 
 // A listener and its sessions. Destroying it stops listening, destroys the sessions and closes
 // their connections gracefully; drain() lets them finish. The loop may be destroyed first. An empty
-// one may only be assigned to and destroyed.
+// Server may only be assigned to and destroyed.
 template <class T>
 class [[nodiscard("destroying the Server ends its sessions")]] Server {
  public:
   Server() = default;
 
-  // The listener's address.
+  // Returns the listener's address.
   Address address() const { return parts().listener.address(); }
   Listener& listener() { return parts().listener; }
   Sessions<T>& sessions() { return parts().sessions; }
 
-  // Stops listening, and lets the sessions finish: connections in the backlog are still served,
-  // on_drain() of each session is called, and what is left after `grace` is reset
-  // (Error::deadline). `done` is called once, from the loop, when no session is left.
+  // Stops listening, and lets the sessions finish. Connections in the backlog are still served, and
+  // on_drain() of each session is called. Sessions that are left after `grace` are reset
+  // (Error::deadline). Calls `done` once, from the loop, when no session is left.
   void drain(Nanos grace, std::move_only_function<void()> done = {}) {
     parts().sessions.drain(grace, std::move(done));
   }
@@ -74,29 +77,48 @@ class [[nodiscard("destroying the Server ends its sessions")]] Server {
   std::unique_ptr<Parts> parts_;
 };
 
-// How connections come about that become sessions.
+// Options of serve().
 struct ServeOptions {
-  Balance balance = Balance::reuse_port;  // On Workers.
+  Balance balance = Balance::reuse_port;  // On Workers only.
   ListenOptions listen{};
-  // A server's (TlsContext::server()): the connections speak TLS, and a session begins when its
-  // connection has shaken hands; until then there is no session, but drain() and Workers::stop()
-  // wait for it, too, and reset it after the grace. TlsContext::reload() changes the certificate
-  // while this serves. None: they do not.
+  // A server context (TlsContext::server()): connections use TLS, and a session begins when the
+  // handshake of its connection is complete. drain() and Workers::stop() also wait for handshakes
+  // in progress, and reset them after the grace. TlsContext::reload() changes the certificate while
+  // the server runs. Empty: plain connections.
   TlsContext tls{};
-  // Of handshakes that came to nothing, for a log; it may destroy the Server. On Workers: called on
-  // their threads, concurrently.
+  // Called for each failed handshake, for a log; it may destroy the Server. On Workers it is called
+  // on their threads, concurrently.
   OnTlsFailure on_tls_failure{};
+
+  // Connections begin with a PROXY protocol header (proxy_protocol.h), before TLS if there is TLS.
+  // Session::client() returns the address in it. A connection without a valid header within
+  // `proxy_timeout` is reset; zero is no limit. drain() and Workers::stop() wait for headers as for
+  // handshakes.
+  ProxyProtocol proxy_protocol = ProxyProtocol::off;
+  std::vector<Network> proxies{};  // With ProxyProtocol::from_proxies only.
+  Nanos proxy_timeout{10'000'000'000};
+
+  // Called by serve().
+  bool is_valid() const {
+    return !tls.is_client() &&
+           (proxies.empty() || proxy_protocol == ProxyProtocol::from_proxies);
+  }
+  SessionSteps steps() const {
+    return {tls, on_tls_failure, proxy_protocol, proxies, proxy_timeout};
+  }
 };
 
-// Errors: those of Listener::create(); EINVAL for a client's TlsContext.
+// Serves on a loop. Errors: those of Listener::create(); EINVAL for a client's TlsContext, for
+// `proxies` without ProxyProtocol::from_proxies, or for a `balance`, which only Workers have.
 template <class T, class... Args>
 Result<Server<T>> serve(Loop& loop, const Address& address, const ServeOptions& options,
                         Args&&... args) {
-  if (options.tls.is_client()) return std::unexpected(make_error_code(std::errc::invalid_argument));
+  if (!options.is_valid() || options.balance != Balance::reuse_port)
+    return std::unexpected(make_error_code(std::errc::invalid_argument));
   Server<T> server(loop);
   auto make = session_maker<T>(std::forward<Args>(args)...);
   auto entrance = std::make_shared<SessionEntrance<T, decltype(make)>>(
-      server.sessions(), std::move(make), options.tls, options.on_tls_failure);
+      server.sessions(), std::move(make), options.steps());
   Result<Listener> listener = Listener::create(
       loop, address,
       [entrance = std::move(entrance)](Stream stream, const Address& peer) {
@@ -108,34 +130,38 @@ Result<Server<T>> serve(Loop& loop, const Address& address, const ServeOptions& 
   return server;
 }
 
+// As above, without TLS.
 template <class T, class... Args>
 Result<Server<T>> serve(Loop& loop, const Address& address, const ListenOptions& options,
                         Args&&... args) {
   return serve<T>(loop, address, ServeOptions{.listen = options}, std::forward<Args>(args)...);
 }
 
+// As above, with the default options.
 template <class T, class... Args>
   requires(!(IsServeOptions<Args> || ...))
 Result<Server<T>> serve(Loop& loop, const Address& address, Args&&... args) {
   return serve<T>(loop, address, ServeOptions{}, std::forward<Args>(args)...);
 }
 
-// Serves on the workers, until Workers::stop(), which calls on_drain() of every session, and
-// on_closed(Error::deadline) of those that are left when the grace is over. Errors: those of
-// Workers::listen(); EINVAL for a client's TlsContext.
+// Serves on the workers until Workers::stop(), which calls on_drain() of every session, and
+// on_closed(Error::deadline) of those that are left after the grace. Returns the address. Errors:
+// those of Workers::listen(); EINVAL for a client's TlsContext, or for `proxies` without
+// ProxyProtocol::from_proxies.
 template <class T, class... Args>
 Result<Address> serve(Workers& workers, const Address& address, const ServeOptions& options,
                       Args&&... args) {
-  if (options.tls.is_client()) return std::unexpected(make_error_code(std::errc::invalid_argument));
+  if (!options.is_valid()) return std::unexpected(make_error_code(std::errc::invalid_argument));
   const auto make = session_maker<T>(std::forward<Args>(args)...);
   using Hosting = SessionService<T, std::remove_const_t<decltype(make)>>;
-  const auto host = [make, tls = options.tls, failed = options.on_tls_failure](
-                        Loop& loop) -> std::unique_ptr<WorkerService> {
-    return std::make_unique<Hosting>(loop, make, tls, failed);
+  const auto host = [make,
+                     steps = options.steps()](Loop& loop) -> std::unique_ptr<WorkerService> {
+    return std::make_unique<Hosting>(loop, make, steps);
   };
   return workers.listen(address, Workers::MakeService(host), options.balance, options.listen);
 }
 
+// As above, with the default options.
 template <class T, class... Args>
   requires(!(IsServeOptions<Args> || ...))
 Result<Address> serve(Workers& workers, const Address& address, Args&&... args) {

@@ -4,16 +4,19 @@
 //                                                           .key_file = "key.pem"}}}));
 //   auto listener = must(Listener::create(loop, address, with_tls(context, on_accept)));
 //
-// A Stream that carries TLS is a Stream as any other, with the same queue, deadlines, back-pressure
-// and endings. What differs: fd() is not for reading and writing, release() and send_descriptors()
-// return EOPNOTSUPP, and the peer's end is an end only if the peer has said so: a connection that
-// is cut off is closed with Error::tls_truncated. After the Stream's close() that is forgiven.
+// A Stream that carries TLS has the same queue, deadlines, back-pressure and endings as any other.
+// It differs in three ways:
+// - fd() is not for reading and writing;
+// - release() and send_descriptors() return EOPNOTSUPP;
+// - EOF without close_notify closes the Stream with Error::tls_truncated, unless it was closed by
+//   Stream::close() before.
 //
 // A program that calls TlsContext::server() or client() links to spate::tls, which needs OpenSSL.
 //
-// Ownership: a TlsContext is a handle, copied cheaply; it may go before the Streams made with it.
-// Threads: a TlsContext may be used from any thread; all else, the loop's thread only. Each loop
-// makes its own OpenSSL context, so that loops do not wait for each other.
+// Ownership: a TlsContext is a handle, copied cheaply; it may be destroyed before the Streams made
+// with it.
+// Threads: a TlsContext may be used from any thread; everything else on the loop's thread only.
+// Each loop makes its own OpenSSL context, so that loops do not wait for each other.
 // Callbacks: called once, from the loop and never from inside the function that takes them. Inside
 // everything is allowed, destroying the Connecting included.
 #pragma once
@@ -25,10 +28,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -42,7 +47,7 @@ namespace spate {
 
 class TlsProvider;
 
-// An error, and what OpenSSL or the check of the certificate says about it, for a log: "the
+// An error, and its description by OpenSSL or by the check of the certificate, for a log: "the
 // certificate has expired (Nov 23 01:02:03 2026 GMT)".
 struct TlsFailure {
   std::error_code code;
@@ -51,17 +56,17 @@ struct TlsFailure {
 template <class T>
 using TlsResult = std::expected<T, TlsFailure>;
 
-// As must() in error.h: for start-up code.
+// As must() in error.h: for start-up code. Prints the text, which names the file.
 template <class T>
 T must(TlsResult<T> result, std::source_location where = std::source_location::current()) {
-  if (!result) give_up(result.error().code, where);
-  return std::move(*result);
+  if (!result) give_up(std::string_view(result.error().text), where);
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 
 enum class TlsVersion : std::uint8_t { tls_1_2, tls_1_3 };
 
-// A certificate with its chain and its key. Each either as a file or as text (PEM); in the chain
-// the certificate itself comes first, and the root is left out.
+// A certificate with its chain, and its private key. Each is given either as a file or as text
+// (PEM). In the chain the certificate itself comes first, and the root is left out.
 struct TlsIdentity {
   std::string chain_file{};
   std::string key_file{};
@@ -69,48 +74,50 @@ struct TlsIdentity {
   std::string key{};
 };
 
-// Whether a server asks for a certificate of the client's.
+// Whether a server requests a client certificate.
 enum class TlsClientCheck : std::uint8_t {
   none,
-  optional,  // Without one the connection goes on; tls_info() tells.
+  optional,  // Connections without one are accepted; see tls_info().
   required,
 };
 
 struct TlsServerOptions {
-  // The first serves whoever asks for no name, or for one that none of them has. Of the others each
-  // serves the names that its certificate is for, wildcards included. At least one.
+  // At least one. The first is used for clients that send no server name, or a name that no
+  // certificate has. Each of the others is used for the names in its certificate, wildcards
+  // included.
   std::vector<TlsIdentity> identities{};
-  // Protocols above TLS, the one preferred first ("h2", "http/1.1"). If there are any, a client
-  // that offers others only is refused; one that offers none is not.
+  // Application protocols, most preferred first ("h2", "http/1.1"). If there are any, a client that
+  // offers only other ones is refused; a client that offers none is accepted.
   std::vector<std::string> alpn{};
   TlsClientCheck client_check = TlsClientCheck::none;
-  // Who has to have issued a client's certificate, as a file or as text.
+  // The issuers accepted for client certificates, as a file or as text.
   std::string client_ca_file{};
   std::string client_ca{};
   TlsVersion min_version = TlsVersion::tls_1_2;
   Nanos handshake_timeout{10'000'000'000};
-  // Sessions can be resumed by tickets: how many a client of TLS 1.3 is given, another one for each
-  // that it resumes with, and for how long each is good. A new key is made after that time, and two
-  // older ones are kept.
+  // Session resumption by tickets. `tickets` is how many a TLS 1.3 client receives after a full
+  // handshake; after each resumption it receives another one. A session can be resumed for
+  // `ticket_lifetime` after its full handshake, and no longer than the client's certificate is
+  // valid. After each `ticket_lifetime` a new key is made; the two previous keys are kept.
   unsigned tickets = 2;
   Nanos ticket_lifetime{7'200'000'000'000};
 };
 
 struct TlsClientOptions {
-  // Who may have issued the server's certificate: those whom the system trusts, and those of the
-  // file and the text.
+  // The issuers accepted for the server's certificate: the system's, and those of the file and the
+  // text.
   bool system_cas = true;
   std::string ca_file{};
   std::string ca{};
-  std::optional<TlsIdentity> identity{};  // For a server that asks.
-  std::vector<std::string> alpn{};        // Offered, the one preferred first.
+  std::optional<TlsIdentity> identity{};  // For a server that requests a certificate.
+  std::vector<std::string> alpn{};        // Offered protocols, most preferred first.
   TlsVersion min_version = TlsVersion::tls_1_2;
   Nanos handshake_timeout{10'000'000'000};
-  // For how many hosts each loop keeps a session to resume; 0 for none.
+  // How many hosts each loop keeps a session for; 0 disables resumption.
   std::size_t max_sessions = 256;
 };
 
-// Keys with which tickets are encrypted: for several processes that share a port.
+// Keys that encrypt tickets: for several processes that share a port.
 struct TlsTicketKey {
   std::array<std::byte, 16> name;
   std::array<std::byte, 32> cipher;
@@ -119,34 +126,37 @@ struct TlsTicketKey {
 
 class SPATE_EXPORT TlsContext {
  public:
-  // None: whatever is begun with it fails with EINVAL.
+  // Makes an empty context; every handshake with it fails with EINVAL.
   TlsContext() = default;
 
-  // Errors: Error::tls_certificate for a certificate or key that cannot be read, or that do not
-  // belong together; EINVAL for other options; ENOENT, EACCES, ... for files; ENOMEM.
+  // Make a context. Errors: Error::tls_certificate for a certificate or key that cannot be read, or
+  // that do not match; EINVAL for other options; ENOENT, EACCES, ... for files; ENOMEM.
   static TlsResult<TlsContext> server(const TlsServerOptions& options);
   static TlsResult<TlsContext> client(const TlsClientOptions& options = {});
-  // Of a client that talks to whoever answers, under any name: anybody on the way can read and
-  // change everything. For tests.
-  static TlsResult<TlsContext> client_that_verifies_nobody(const TlsClientOptions& options = {});
+  // Makes a client context that accepts any certificate: an attacker on the network path can read
+  // and change everything. For tests.
+  static TlsResult<TlsContext> client_without_verification(const TlsClientOptions& options = {});
 
-  // Replaces the options, for all copies of this handle and all handshakes that begin from now on;
-  // what is established goes on. The keys of the tickets stay. A context of the other kind: EINVAL.
-  // With an error nothing has changed.
+  // Replaces the options, for all copies of this handle and all handshakes that begin from now on.
+  // Established connections are not affected, and the ticket keys stay. Errors: as server() and
+  // client(); EINVAL for a context of the other side. On an error nothing changes.
   TlsResult<void> reload(const TlsServerOptions& options) const;
   TlsResult<void> reload(const TlsClientOptions& options) const;
 
-  // A server's. New tickets get a new key; the two before are good until their tickets are too old.
+  // Makes a new key for new tickets. Server contexts only. The two previous keys decrypt tickets
+  // until these expire.
   void rotate_tickets() const;
-  // The first encrypts, all decrypt; at most three. No key of our own is made from now on. False if
-  // there are none or more.
+  // Sets the ticket keys, at most three: the first encrypts, all decrypt. The context then makes no
+  // key itself. False for an empty list or a longer one.
   bool set_ticket_keys(std::span<const TlsTicketKey> keys) const;
 
   explicit operator bool() const { return provider_ != nullptr; }
   bool is_server() const;
   bool is_client() const;
+  // Returns whether `protocol` is one of the names in `alpn`.
+  bool offers(std::string_view protocol) const;
 
-  // For the library.
+  // Called by the library.
   explicit TlsContext(std::shared_ptr<TlsProvider> provider) : provider_(std::move(provider)) {}
   const std::shared_ptr<TlsProvider>& provider() const { return provider_; }
 
@@ -157,35 +167,44 @@ class SPATE_EXPORT TlsContext {
 using OnTlsFailure = std::function<void(const TlsFailure& failure, const Address& peer)>;
 using OnSecured = std::move_only_function<void(TlsResult<Stream>)>;
 
-// Shakes hands as the server, on a Stream that was accepted; as the client of `host`, a name or an
-// IP address, on one that was connected, or on one that has agreed by its own protocol to change to
-// TLS (STARTTLS). Destroying the Connecting cancels, and resets the connection. The handler of
-// `plain`, if it had one, is called no more; the Stream of the callback is not started, and has
-// otherwise what was set on `plain`.
-// A plain Stream must have used all that has come, and sent all that was written: else EBUSY, as
-// the bytes behind might be an attacker's.
-// For an empty Stream, or without memory even to begin, the Connecting is not pending, and nothing
-// is called.
+// Perform the TLS handshake: accept_tls() as the server, on an accepted Stream; start_tls() as the
+// client of `host`, a name or an IP address. The Stream of start_tls() was connected, or has agreed
+// by its own protocol to switch to TLS (STARTTLS). Destroying the Connecting cancels, and resets
+// the connection. The handler of `plain` is not called any more. The Stream passed to the callback
+// is not started; it keeps the other settings of `plain`.
+//
+// A plain Stream must have used all its input and sent all its output. Otherwise the result is
+// EBUSY, because plaintext after the switch might come from an attacker.
+//
+// For an empty Stream, or when memory runs out at the beginning, the Connecting is not pending, and
+// the callback is not called.
+//
 // Errors: EBUSY, also while it is connecting; Error::deadline after the context's
-// `handshake_timeout`; Error::tls_certificate if a certificate was not accepted, by us or by the
-// peer; Error::tls_handshake for all else that the two do not agree on; EINVAL for an empty
-// context, one of the other side, or no host; those of StreamHandler::on_closed(); ENOMEM. Of all
-// the handshakes of a loop, eight steps are done a turn, so that others have theirs.
+// `handshake_timeout`; Error::tls_certificate if a certificate was rejected, by us or by the peer;
+// Error::tls_handshake for all other handshake failures; EINVAL for an empty context, one of the
+// other side, or no host; those of StreamHandler::on_closed(); ENOMEM.
+//
+// A loop performs at most eight steps of handshakes per turn, so that they do not delay other
+// events.
 SPATE_EXPORT Connecting accept_tls(Stream plain, const TlsContext& context, OnSecured callback);
 SPATE_EXPORT Connecting start_tls(Stream plain, const TlsContext& context, std::string_view host,
                                   OnSecured callback);
-// Connects, and does that. `options.timeout` includes the handshake.
+// Connects, and performs the handshake of start_tls(). `options.timeout` includes the handshake.
 SPATE_EXPORT Connecting connect(Loop& loop, std::string_view host, std::uint16_t port,
                                 const TlsContext& context, OnSecured callback,
                                 const ConnectOptions& options = {});
 
-// accept_tls() that nobody has to keep; the handshake's deadline and the loop's end are its end.
+// As accept_tls(), without a handle. The handshake ends with its deadline or with the loop.
 SPATE_EXPORT void accept_tls_unattended(Stream plain, const TlsContext& context,
                                         OnSecured callback);
 
-// For Listener::create() and Workers::listen(): calls `on_accept` with what has shaken hands, and
-// `on_failure(const TlsFailure&, const Address&)` of what has not. Neither is called once what this
-// returns has gone, with the Listener.
+// Calls accept_tls() through the context, which must not be empty. For code that every server has,
+// so that a static program without a context does not contain TLS.
+SPATE_EXPORT Connecting accept_tls_by(const TlsContext& context, Stream plain, OnSecured callback);
+
+// Returns a callback for Listener::create() and Workers::listen(). It calls `on_accept` after each
+// completed handshake, and `on_failure(const TlsFailure&, const Address&)` after each failed one.
+// It calls neither after the returned callback was destroyed, with the Listener.
 template <class OnAccept, class OnFailure>
 auto with_tls(TlsContext context, OnAccept on_accept, OnFailure on_failure) {
   struct Both {
@@ -212,20 +231,21 @@ auto with_tls(TlsContext context, OnAccept on_accept) {
                   [](const TlsFailure&, const Address&) {});
 }
 
-// What the two have agreed on.
+// The parameters of an established TLS connection.
 struct TlsInfo {
   std::string version;      // "TLSv1.3"
   std::string cipher;       // "TLS_AES_256_GCM_SHA384"
   std::string alpn;         // Empty: none.
-  std::string server_name;  // That the client has asked for; empty: none.
+  std::string server_name;  // The name that the client sent; empty: none.
   bool is_resumed = false;
-  // The peer's certificate, if it has shown one: its subject, the names it is for (DNS names and IP
-  // addresses), and all of it (DER). A client's are verified, as a server's.
+  // The peer's certificate, if it sent one: its subject, the names it is valid for (DNS names and
+  // IP addresses), and the whole certificate (DER). A client's certificate is verified, as a
+  // server's is.
   std::string subject;
   std::vector<std::string> names;
   std::vector<std::byte> certificate;
 };
-// Nothing, if the stream does not carry TLS, or is closed.
+// Returns nullopt if the stream does not carry TLS, or is closed.
 SPATE_EXPORT std::optional<TlsInfo> tls_info(const Stream& stream);
 
 }  // namespace spate

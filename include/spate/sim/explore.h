@@ -1,4 +1,4 @@
-// explore(): one program in many Worlds, a seed each, to find one in which it goes wrong.
+// explore(): runs one program in many Worlds, one per seed, to find a seed in which it fails.
 //
 //   const sim::Exploration found = sim::explore(1, 1000, [](sim::World& world) {
 //     Shop shop(world);                               // Hosts, servers, clients.
@@ -8,20 +8,20 @@
 //   });
 //   EXPECT_TRUE(found) << found.report();
 //
-// always() is what must hold in each World; the first seed in which it does not ends the
-// exploration. sometimes() is what must hold in one at least: else the Worlds are not as wild as
-// their author thinks, and the program was not tried. Other seeds draw other orders, jitter and
-// losses by themselves; what links and hosts there are is left to the program, and to
-// World::draw().
+// always() states a condition that must hold in every World; the first seed that violates it ends
+// the exploration. sometimes() states a condition that must hold in at least one World; otherwise
+// the Worlds did not exercise the program as intended. A seed decides order, jitter and losses. The
+// program itself chooses hosts and links, and may use World::draw() for that.
 //
-// A seed that fails is run again with fewer and fewer of its faults (what links lose, double and
-// let overtake, World::strikes(), and faults of system calls), until none can be left out.
+// Minimization: a failing seed is run again with fewer and fewer of its faults, until none can be
+// left out. Faults are packets that links lose, duplicate and reorder, World::inject_fault(), and
+// failed system calls.
 //
-// In the environment, SPATE_SEED=<number> has one seed run, SPATE_ONLY=<number>,<number>... (or
-// "none") with these faults of it only, and SPATE_SEEDS=<number> that many seeds, or those from
-// <first>..<last>.
+// Environment: SPATE_SEED=<number> runs one seed. SPATE_ONLY=<number>,<number>... (or "none") runs
+// it with these faults only. SPATE_SEEDS=<number> runs that many seeds, and
+// SPATE_SEEDS=<first>..<last> that range.
 //
-// Threads: a World is one thread's, so is an exploration; there may be one a thread.
+// Threads: a World and its exploration belong to one thread; several threads may each run one.
 #pragma once
 
 #include <cstddef>
@@ -37,60 +37,61 @@
 
 namespace spate::sim {
 
-// `name` is what must hold, here and now, in this thread's World: the first that does not is kept
-// with its time, and the program goes on. Anywhere, callbacks included; without a World it does
-// nothing, so that servers and clients may ask it in production as well.
+// Checks a condition in this thread's World. `name` describes it. The first violation is recorded
+// with its time, and the program continues. May be called anywhere, callbacks included. Without a
+// World it does nothing, so servers and clients may call it in production, too.
 SPATE_EXPORT void always(bool condition, std::string_view name);
 
-// `name` must hold in one World of an exploration, once: to be called also where it does not. Both
-// as always().
+// Records that the condition `name` was true once in an exploration. Must be called also where it
+// is false. Otherwise as always().
 SPATE_EXPORT void sometimes(bool condition, std::string_view name);
 
-// Becomes part of the World's trace(): what the program itself wants to be equal for equal seeds.
+// Adds text to the World's trace(): data of the program that must be equal for equal seeds.
 SPATE_EXPORT void note(std::string_view text);
 
 struct ExploreOptions {
   std::uint64_t first_seed = 1;
   std::uint64_t seeds = 1000;
-  // How many runs may be spent on what a failure needs; 0: none.
+  // How many runs may be spent on minimizing the faults of a failure; 0: none.
   std::size_t shrink_runs = 300;
-  // Each World in a process of its own (fork()): statics begin anew, and a program that asserts or
-  // crashes is a failure with a seed. Not with threads that hold locks meanwhile. It takes some
-  // tenths of a millisecond more for a seed.
+  // Runs each World in a separate process (fork()). Statics then start fresh, and an assertion or a
+  // crash is a failure with a seed. Must not be used while other threads hold locks. Costs some
+  // tenths of a millisecond per seed.
   bool isolates = false;
 };
 
-// What explore() has found. True if nothing is wrong.
+// The result of explore(). True if nothing failed.
 struct SPATE_EXPORT Exploration {
-  std::uint64_t seeds = 0;              // That were run.
-  std::optional<std::uint64_t> failed;  // The first in which an always() did not hold.
+  std::uint64_t seeds = 0;              // Number of seeds that were run.
+  std::optional<std::uint64_t> failed;  // The first seed in which an always() failed.
   std::string failure;                  // Its name.
-  Nanos time{0};                        // World::now() then.
-  std::uint64_t faults = 0;             // That this seed has in all.
-  // Those that the failure needs, in the order in which they come; none if that was not tried.
+  Nanos time{0};                        // World::now() at the failure.
+  std::uint64_t faults = 0;             // Number of faults that this seed has.
+  // The faults needed for the failure, in order of time; nullopt if they were not minimized.
   std::optional<std::vector<std::uint64_t>> needed;
-  std::vector<std::string> needed_lines;  // What they are.
+  std::vector<std::string> needed_lines;  // Their descriptions.
   std::vector<std::string> last_events;   // Up to 50, before the failure.
-  std::string state;                      // Then: what hosts wait for, and their connections.
-  // Its second run had another trace or failed otherwise: the program reads something else than
-  // its seed. Then repeating it may not help.
+  std::string state;                      // At the failure: the waits of the hosts, and their
+                                          // connections.
+  // A second run of the seed had another trace or failed otherwise: the program depends on
+  // something else than its seed. Repeating it may not help then.
   bool is_unsteady = false;
-  std::string difference;          // The first event that was another one, of two more runs.
-  std::vector<std::string> never;  // What sometimes() never saw, if nothing failed.
+  std::string difference;          // The first event that differed between two more runs.
+  std::vector<std::string> never;  // The sometimes() that were never true, if nothing failed.
   std::uint64_t trace = 0;         // A hash of all traces.
-  std::uint64_t all_faults = 0;    // Of all seeds, each run once.
-  Nanos all_time{0};               // Simulated, of all.
+  std::uint64_t all_faults = 0;    // Over all seeds, each run once.
+  Nanos all_time{0};               // Simulated time, over all seeds.
 
   explicit operator bool() const { return !failed && !is_unsteady && never.empty(); }
-  // What is wrong, and the line that repeats it; empty if nothing is.
+  // Returns a description of the failure, and the command that repeats it; empty if nothing failed.
   std::string report() const;
 };
 
-// Calls `program` with a World for each seed until one fails. That one is run again, as is the
-// first, to see whether a seed decides all. What the program makes in a World it must destroy
-// before it returns. Statics outlive it: the program should have none that change, or be isolated.
-// With SPATE_SEED, sometimes() is not asked for. What the environment says and is no number ends
-// the program.
+// Calls `program` with a World for each seed until one fails. The failing seed is run again, as is
+// the first one, to check that a seed decides everything. The program must destroy all objects that
+// it makes in a World before it returns. Statics outlive a World: the program should have no
+// mutable ones, or be isolated. With SPATE_SEED, sometimes() is not checked. An invalid number in
+// the environment ends the program.
 SPATE_EXPORT Exploration explore(const ExploreOptions& options,
                                  const std::function<void(World&)>& program);
 inline Exploration explore(std::uint64_t first_seed, std::uint64_t seeds,

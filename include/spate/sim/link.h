@@ -1,4 +1,5 @@
-// What happens to packets between two hosts of a World (world.h).
+// The properties of the links between two hosts of a World (world.h).
+// Threads: any, one at a time for each object.
 #pragma once
 
 #include <cstddef>
@@ -12,30 +13,31 @@ namespace spate::sim {
 
 class Host;
 
-// Each packet takes `latency`, and up to `jitter` longer by the seed; negative counts as zero.
-// Probabilities are 0 ... 1, of each packet.
+// Each packet takes `latency`, and up to `jitter` longer, by the seed; negative counts as zero.
+// Probabilities are 0 ... 1, per packet.
 //
-// What is lost of TCP is sent again, after 200 ms (1 s while it connects) and twice as long each
-// time, so that a stream stalls and nothing of it is missing; after 15 times (6) its sender fails
-// with ETIMEDOUT. Packets of UDP are lost.
+// A lost TCP segment is retransmitted after 200 ms (1 s while connecting), doubling each time, so
+// that a stream stalls but loses nothing. After 15 retransmissions (6 while connecting) the sender
+// fails with ETIMEDOUT. A lost UDP packet is not sent again.
 struct LinkOptions {
   Nanos latency{100'000};
   Nanos jitter{0};
   double loss = 0;
-  double duplicates = 0;  // UDP: it comes twice.
-  double reorder = 0;     // UDP: others overtake it. Else packets of one direction stay in order.
-  // 0: no limit. Packets of UDP that would wait for more than 200 ms for their turn are dropped.
+  double duplicates = 0;  // UDP: the packet is delivered twice.
+  double reorder = 0;     // UDP: others overtake the packet. All other packets of one direction
+                          // stay in order.
+  // 0: no limit. UDP packets that would be queued for more than 200 ms are dropped.
   std::uint64_t bytes_per_second = 0;
-  // The longest packet, IP's head included, of 68 bytes or more. TCP sends segments of 52 bytes
-  // less. Longer packets of UDP go in several, and are lost if one of those is.
+  // The longest packet, including the IP header; at least 68 bytes. TCP segments carry 52 bytes
+  // less. Longer UDP packets are fragmented, and lost if one fragment is.
   std::size_t mtu = 1500;
 };
 
-// What becomes of packets that are under way when a link is cut.
+// The treatment of packets in flight when a link is cut.
 enum class InFlight : std::uint8_t {
   arrives,
-  lost,  // That of TCP is sent again, as what is sent later.
-  held,  // It comes when the link is healed.
+  lost,  // TCP retransmits them, as it does later segments.
+  held,  // Delivered when the link is healed.
 };
 
 enum class PacketKind : std::uint8_t { syn, syn_ack, ack, data, fin, reset, datagram };
@@ -47,20 +49,20 @@ struct WirePacket {
   Address source;
   Address destination;
   PacketKind kind;
-  Bytes bytes;      // Of `data` and `datagram`; valid during the call.
-  int attempt = 0;  // Counts up each time that TCP sends it again.
+  Bytes bytes;      // For `data` and `datagram`; valid during the call.
+  int attempt = 0;  // Number of the retransmission; 0 is the first transmission.
 };
 
-// What a rule decides. The link's own latency, loss and the like come on top.
-struct Fate {
+// The decision of a rule. Latency, loss and other properties of the link apply in addition.
+struct Delivery {
   bool is_lost = false;
-  Nanos delay{0};  // Negative counts as zero. TCP's later segments wait for it.
+  Nanos delay{0};  // Negative counts as zero. Later TCP segments wait for this one.
 };
 
-// From a loop's clock to the World's: Host::set_clock().
+// The relation of a host's clocks to the World's: Host::set_clock().
 struct ClockOptions {
-  Nanos ahead{0};  // The wall clock, now; negative: it is behind.
-  // Both clocks run faster by so many millionths; negative: slower. -500,000 ... 1,000,000.
+  Nanos ahead{0};  // Offset of the wall clock at the call; negative: it is behind.
+  // Both clocks run faster by this many millionths; negative: slower. -500,000 ... 1,000,000.
   int drift = 0;
 };
 
@@ -70,10 +72,10 @@ enum class ConnectionState : std::uint8_t { listening, connecting, open, ended, 
 struct ConnectionInfo {
   const Host* host;
   Address local;
-  Address peer;  // Of a listener, the unspecified address.
+  Address peer;  // For a listener, the unspecified address.
   ConnectionState state;
-  std::size_t unread = 0;  // Bytes; of a listener, who waits to be accepted.
-  std::size_t unsent = 0;  // Bytes, those under way left out.
+  std::size_t unread = 0;  // Bytes; for a listener, connections in the backlog.
+  std::size_t unsent = 0;  // Bytes, without those in flight.
 };
 
 }  // namespace spate::sim

@@ -1,10 +1,11 @@
-// Running: a process that a host's code has started with spawn(), seen from inside. What the
-// program does is the test's: Host::program().
+// Running: a process that a host's code started with spawn(), seen from inside. The test defines
+// its behaviour: Host::program().
 //
 //   host.program("upper", [](sim::Running& running) { return std::make_unique<Upper>(running); });
 //
-// Ownership: the World's, until exit() or die() have been called, or the host crashes; what the
-// program has returned is destroyed just before it. Not inside exit(): in the next turn of loop().
+// Ownership: the World's, until exit() or die() was called, or the host crashes. The object that
+// the program returned is destroyed just before it. exit() does not destroy it directly: this
+// happens in the next turn of loop().
 // Threads: the World's.
 #pragma once
 
@@ -27,29 +28,30 @@ class SPATE_EXPORT Running {
   Running& operator=(const Running&) = delete;
 
   int pid() const { return pid_; }
-  // The host's. Its callbacks are the process's.
+  // Returns the host's loop. Callbacks set up by the process are those of the process.
   Loop& loop() const { return loop_; }
-  // Its name first.
+  // Returns the arguments, beginning with its name.
   const std::vector<std::string>& arguments() const { return arguments_; }
 
-  // What its descriptors 0, 1 and 2 are, not started; empty where it was given none that the World
-  // knows. They may be moved away, and are closed with the process else.
+  // Its descriptors 0, 1 and 2, not started; empty for one that is not a descriptor of the World.
+  // They may be moved out; otherwise they are closed with the process.
   Stream input;
   Stream output;
   Stream errors;
 
   bool is_stopped() const;
 
-  // It ends: its parent is told, once. What it has written arrives. Further calls do nothing.
+  // Ends the process with a status, and reports this to the parent once. Its output is delivered.
+  // Further calls have no effect.
   void exit(int code) { end((code & 0xff) << 8); }
-  // The same by a signal.
+  // Ends the process as by a signal. Otherwise as exit().
   void die(int signum) { end(signum & 0x7f); }
-  // What it does with signals that kill() sends, but for SIGKILL and SIGSTOP. Without, those that
-  // end a process end it, and those that stop one stop it.
+  // Sets a handler for signals sent by kill(), except SIGKILL and SIGSTOP. Without it, signals have
+  // their default actions of ending or stopping the process.
   //
-  // While it is stopped, its parent is told so, and signals wait until SIGCONT. Its code is called
-  // by the host's loop as ever, since it has no thread of its own: what is to stand still then
-  // looks at is_stopped().
+  // Stopping is reported to the parent, and further signals wait until SIGCONT. The host's loop
+  // still calls the code of a stopped process, because the process has no separate thread: code
+  // that must stand still checks is_stopped().
   void on_signal(std::function<void(int signum)> handler) { handler_ = std::move(handler); }
 
  private:

@@ -1,16 +1,16 @@
-// TestLoop: a loop whose clock the test owns.
+// TestLoop: a loop whose clock the test controls.
 //
 //   sim::TestLoop loop;
 //   loop->after(24h, [&] { is_over = true; });
 //   loop.advance(24h);                                // Some microseconds.
 //
-// It is a World with one host: what is made while it exists is that host's. Connections over
-// 127.0.0.1 and pairs of sockets work, time stands still but for advance(), and whatever a World
-// has is there: world(). Its loop is not to be run by the program, but may be, which moves the
-// clock as far as it waits.
+// It is a World with one host: objects made while it exists belong to that host. Connections over
+// 127.0.0.1 and socket pairs work, and world() has all functions of a World. Time advances only by
+// advance(). The program need not run the loop. If it does, the clock advances by the time for
+// which the loop waits.
 //
-// Ownership and threads: as with World. One a thread, and no other World meanwhile; Streams, timers
-// and servers go before it.
+// Ownership and threads: as for World. At most one per thread, and no other World meanwhile;
+// Streams, timers and servers must be destroyed before it.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +29,14 @@ class TestLoop {
   Loop& operator*() const { return host_.loop(); }
   Loop* operator->() const { return &host_.loop(); }
 
-  // Lets a span of time pass, and all happen that becomes due in it, the end included. Negative
-  // counts as zero. False if the loop never slept (Outcome::spinning).
+  // Advances the clock by `span`, and processes all events due in it, including those at its end.
+  // Negative counts as zero. Returns false if the loop never slept (Outcome::spinning).
   bool advance(Nanos span) {
     const bool slept = world_.run_for(span) != Outcome::spinning;
-    host_.run([](Loop&) {});  // Who goes on from here counts from now.
+    host_.run([](Loop&) {});  // Updates Loop::now(), from which the next timers count.
     return slept;
   }
-  // Since it was made.
+  // Returns the time since the TestLoop was made.
   Nanos now() const { return world_.now(); }
 
   World& world() { return world_; }

@@ -1,4 +1,4 @@
-// World: machines, a network and time, simulated in one thread and all from one seed.
+// World: simulates machines, a network and time, in one thread and from one seed.
 //
 //   sim::World world(seed);
 //   sim::Host& here = world.add_host("here");
@@ -9,28 +9,29 @@
 //   there.run([&](Loop& loop) { client.start(loop, here.address(7000)); });
 //   world.run_until([&] { return client.is_done(); }, 1h);
 //
-// For programs that link to spate::sim instead of spate::spate: the same library, whose system
-// calls come here while the thread that makes them has a World. Without one they are the system's.
-// Nothing waits: where all loops would sleep, the clock moves on to what happens next. Two runs
-// with one seed, of a program that reads nothing else, are the same to the last byte: trace().
+// Programs link to spate::sim instead of spate::spate. It is the same library, except that its
+// system calls go to the World of the calling thread. Without a World they go to the system.
+// Time: nothing waits. When all loops would sleep, the clock advances to the next event. Two runs
+// with one seed are identical to the last byte, if the program depends on nothing else: trace().
 //
-// Ownership: the World owns hosts and their loops. Streams, servers and loops of the caller's own
-// are destroyed before it. One World a thread.
+// Ownership: the World owns its hosts and their loops. Streams, servers, and loops made by the
+// caller must be destroyed before it. At most one World per thread.
 //
-// Threads: the one that made it, for everything. Threads that the library starts (Workers, a
-// ThreadPool) are the World's: of all of them and of this one only one runs at a time, until it
-// waits in the library, and the World decides which is next. So they may do what they may do
-// elsewhere, and use World and Host, but for running the World. Who waits for them in another way
-// (a latch of its own, a mutex that is held while the library waits) waits for ever. The program's
-// own threads are none of the World's. Workers and ThreadPools are destroyed before it.
+// Threads: all functions must be called on the thread that made the World. Threads that the library
+// starts (Workers, a ThreadPool) belong to the World. Only one of them and this thread runs at a
+// time, until it waits inside the library; the World then selects the next one. Such a thread may
+// do everything that it may do outside a World. It may also call all functions of World and Host
+// that do not run the World. A thread that waits for it by other means (a latch, or a mutex that is
+// held while the library waits) waits for ever. Threads that the program starts itself belong to no
+// World. Workers and ThreadPools must be destroyed before the World.
 //
-// No descriptor of the system's can be watched; files are the system's. docs/guide/simulation.md
-// says what else is not simulated. explore.h runs one program in many Worlds.
+// Limits: no descriptor of the real system can be watched; files are real. docs/guide/simulation.md
+// lists what else is not simulated. explore.h runs one program in many Worlds.
 //
-// Inside callbacks of a host's loop: everything but destroying the World. A run() nested there, of
-// any loop, lets the others go on meanwhile.
+// Inside callbacks of a host's loop everything is allowed except destroying the World. A run()
+// nested there, of any loop, also runs the other hosts.
 //
-// Memory: running out of the program's own ends it.
+// Memory: if the real memory runs out, the simulator ends the program.
 #pragma once
 
 #include <cstdint>
@@ -58,30 +59,31 @@ class Running;
 class World;
 struct WorldState;
 
-// Of what there are too few descriptors.
+// Which descriptor limit is exhausted.
 enum class Shortage : std::uint8_t { process, system };  // EMFILE, ENFILE.
 
-// A machine: an address and a loop. What is opened while its code runs, in run() or in its loop's
-// callbacks, is its own.
+// A machine: an address and a loop. Sockets that are opened while its code runs, in run() or in its
+// loop's callbacks, belong to it.
 class SPATE_EXPORT Host {
  public:
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
   std::string_view name() const { return name_; }
-  // 10.0.0.1 for the first host, and so on; each has 127.0.0.1 and ::1 as well.
+  // Returns its address: 10.0.0.1 for the first host, and so on. Each host also has 127.0.0.1 and
+  // ::1.
   Address address(std::uint16_t port) const;
-  // The same as IPv6: fd00::1, and so on.
+  // Returns its IPv6 address: fd00::1, and so on.
   Address address_ipv6(std::uint16_t port) const;
-  // The World turns it. Code of the caller's that uses it directly belongs into run(). Not while
-  // the host is down; restart() makes another one.
+  // Returns its loop, which the World runs. Code that uses it directly must be inside run(). Not
+  // while the host is down; restart() makes another one.
   Loop& loop() {
     SPATE_ASSERT(is_up(), "a host that has crashed has no loop until restart()");
     return *loop_;
   }
 
-  // Calls `program` with loop() as this machine, at once, and returns what it returns. It may run
-  // loops, its own included. Loop::now() of loop() is the time of this call.
+  // Calls `program` with loop() as this host, at once, and returns its result. It may run loops,
+  // also its own. Loop::now() of loop() is the time of this call.
   template <class Program>
   auto run(Program&& program) {
     const Turn turn(*this);
@@ -89,75 +91,75 @@ class SPATE_EXPORT Host {
     return std::forward<Program>(program)(loop());
   }
 
-  // Calls `program` as run() does, now and after each restart(), and keeps what it returns (a
-  // Server, a shared_ptr, a tuple) until the host crashes or the World ends. Once for each host.
+  // Calls `program` as run() does, now and after each restart(), and keeps its result (a Server, a
+  // shared_ptr, a tuple) until the host crashes or the World is destroyed. Once per host.
   template <class Program>
   void boot(Program program) {
-    SPATE_ASSERT(!program_, "a host boots one program");
+    SPATE_ASSERT(!program_, "boot() may be called once per host");
     program_ = [program = std::move(program)](Loop& loop) mutable -> std::shared_ptr<void> {
       return std::make_shared<std::invoke_result_t<Program&, Loop&>>(program(loop));
     };
     start_program();
   }
 
-  // Power is cut: what boot() keeps is destroyed, sockets are closed and nobody is told, and its
-  // loop is never turned again. Peers that have something to send hear nothing: they give up with
-  // ETIMEDOUT, after 127 s where they connect and after a quarter of an hour else, or get a reset
-  // once the host is up again. Peers that only wait are told nothing, ever, unless they have
-  // set_keep_alive(); set_user_timeout() changes how long others wait. What the program keeps
-  // itself of this host's objects may be destroyed now or later, and is of no more use.
+  // Cuts the power: destroys the object kept by boot(), closes sockets without notifying peers, and
+  // never runs the loop again. A peer with data to send gets no response: it fails with ETIMEDOUT,
+  // after 127 s while connecting and otherwise after a quarter of an hour, or receives a reset once
+  // the host is up again. A peer that only waits does not notice, unless it uses set_keep_alive();
+  // set_user_timeout() shortens the other delays. The program may destroy objects of this host that
+  // it holds now or later; they have no further use.
   // Only while is_at_rest().
   void crash();
-  // Up again after crash(): the same addresses, a new loop, no limits of descriptors and memory,
-  // and the program of boot() begins anew.
+  // Starts the host after crash(), with the same addresses, a new loop, no limits of descriptors
+  // and memory, and calls the program of boot() again.
   void restart();
   bool is_up() const { return loop_ != nullptr; }
-  // It is up, and none of its code runs, or waits inside the library (a run() of the program's own,
-  // Workers that begin or stop): at() may call while it does.
+  // True if the host is up, and none of its code runs or waits inside the library (a run() called
+  // by the program, Workers that start or stop). at() tasks are called even if it does.
   bool is_at_rest() const;
 
-  // As a process that is stopped (SIGSTOP): its loop is not turned, while its kernel goes on to
-  // accept, to receive and to acknowledge as far as there is room. Its timers are late, then. Not
-  // while it is inside a run() of the program's own.
+  // Suspends the host's process, as SIGSTOP does: its loop does not run, while its kernel continues
+  // to accept, receive and acknowledge within the limits of its buffers. Its timers are late
+  // afterwards. Not while the host is inside a run() called by the program.
   void pause();
   void resume();
 
-  // From now on, what would open more than `most` descriptors fails; those of its loop count, about
-  // 3. open_descriptors() says how many are open.
+  // Makes every call fail that would open more than `most` descriptors. The limit includes about 3
+  // of its loop. open_descriptors() returns how many are open.
   void limit_descriptors(std::size_t most, Shortage shortage = Shortage::process);
   std::size_t open_descriptors() const;
 
-  // Which ports connect(), and bind() to port 0, are given from now on: `first` ... `last`, at
-  // first 32768 ... 60999, as Linux has them. Without one that is free, connect() fails with
-  // EADDRNOTAVAIL and bind() with EADDRINUSE. The end of a connection that has ended first keeps
-  // its port for a minute more. 1 <= first <= last.
+  // Sets the range of ports for connect(), and for bind() to port 0: `first` ... `last`. Initially
+  // 32768 ... 60999, as in Linux. If no port is free, connect() fails with EADDRNOTAVAIL and bind()
+  // with EADDRINUSE. The side of a connection that ended first keeps its port for another minute
+  // (TIME_WAIT). 1 <= first <= last.
   void set_port_range(std::uint16_t first, std::uint16_t last);
-  // From now on its sockets and pipes have `bytes` for what TCP has not yet sent or read, for
-  // packets that were not read, and for what is in Unix sockets and pipes. Where they are used up,
-  // what opens or accepts a socket or sends a packet fails with ENOBUFS, what opens a pipe with
-  // ENFILE, Streams take no more to send, their peers are given no more room, and packets of UDP
-  // that come are dropped. A pipe takes nothing while less than 4,096 bytes are left. Zero: no
-  // limit, as at first and after a restart.
+  // Limits the memory of its sockets and pipes to `bytes`: unsent and unread TCP data, unread
+  // packets, and the contents of unix sockets and pipes. When it is used up, opening or accepting a
+  // socket and sending a packet fail with ENOBUFS, and opening a pipe fails with ENFILE. Streams
+  // send nothing more, their receive windows close, and incoming UDP packets are dropped. A pipe
+  // accepts nothing while less than 4,096 bytes are left. Zero: no limit, as initially and after a
+  // restart.
   void limit_memory(std::size_t bytes);
-  // How much of that is used.
+  // Returns how much of that is used.
   std::size_t used_memory() const;
 
-  // How its clocks differ from the World's, from now on and after a restart as well. Its loops'
-  // timers go by them. The monotonic clock does not jump.
+  // Sets the difference of its clocks to the World's, from now on and after a restart. Timers of
+  // its loops follow them. The monotonic clock does not jump.
   void set_clock(const ClockOptions& options);
 
-  // Threads of a ThreadPool begin with the work that they get, and all threads with their first, up
-  // to `most` later, by the seed. At first they begin at once. Zero or more.
+  // Delays threads by a random time up to `most`, by the seed: threads of a ThreadPool before each
+  // job, and all threads before their first action. Initially zero. Zero or more.
   void delay_work(Nanos most);
 
-  // A signal to its process, 1 ... 64: the Signal watchers of its loops are called. False if there
-  // is none; then nothing happens, whatever the signal.
+  // Delivers a signal (1 ... 64) to its process: calls the Signal watchers of its loops. Returns
+  // false if there is no watcher; the signal then has no effect.
   bool raise(int signum);
 
-  // What spawn() finds as `name` on this host, from now on: `body(running)` is called by its loop
-  // for each process, which has begun by then, and what it returns is kept until that has ended
-  // (running.h). Other names are not found (ENOENT); working directories and environments are not
-  // looked at.
+  // Defines the program that spawn() finds as `name` on this host. For each process, its loop calls
+  // `body(running)` after the process has begun, and the result is kept until the process ends
+  // (running.h). Other names are not found (ENOENT); working directories and environments are
+  // ignored.
   template <class Body>
   void program(std::string_view name, Body body) {
     add_program(name, [body = std::move(body)](Running& running) mutable -> std::shared_ptr<void> {
@@ -169,7 +171,7 @@ class SPATE_EXPORT Host {
     });
   }
 
-  // While it exists, the thread's code is the host's: what run() is made of.
+  // While it exists, the thread's code runs as the host. run() uses it.
   class SPATE_EXPORT Turn {
    public:
     explicit Turn(Host& host);
@@ -197,32 +199,35 @@ class SPATE_EXPORT Host {
   int index_;
   std::string name_;
   bool is_paused_ = false;
-  std::vector<std::unique_ptr<Loop>> dead_loops_;  // Objects of the program's may still use them.
+  std::vector<std::unique_ptr<Loop>> dead_loops_;  // Loops of crashed hosts, which objects of the
+                                                   // program may still use.
   std::unique_ptr<Loop> loop_;                     // None while it is down.
   int set_ = -1;                                   // Its poll_fd().
-  Nanos wakes_at_{0};                              // Of its clocks, as far as the World knows.
+  Nanos wakes_at_{0};                              // The next expiry by its clocks that the World
+                                                   // has scheduled.
   std::move_only_function<std::shared_ptr<void>(Loop&)> program_;
   std::shared_ptr<void> kept_;
 };
 
-// What name servers say of a name.
+// The answer of the name servers for a name.
 struct NameAnswer {
-  std::vector<Address> addresses{};  // Of either family. Ports do not matter.
-  // Instead of addresses: no_such_host, no_address, server_failure or bad_answer; timeout is that
-  // no server answers: who asks gives up after his timeouts and tries (ResolverOptions; at first
-  // after 75 s).
+  std::vector<Address> addresses{};  // IPv4 and IPv6. Ports are ignored.
+  // In place of addresses: no_such_host, no_address, server_failure or bad_answer. With timeout, no
+  // server responds: the query fails after the resolver's timeouts and tries (ResolverOptions; by
+  // default after 75 s).
   std::optional<NameError> error{};
-  // For how long it is under way, and up to how much longer, by the seed. Negative counts as zero.
+  // The delay of the answer, and a random addition up to `jitter`, by the seed. Negative counts as
+  // zero.
   Nanos delay{1'000'000};
   Nanos jitter{0};
 };
 
-// Why a run of the World has ended.
+// Why a run of the World ended.
 enum class Outcome : std::uint8_t {
   done,      // The condition holds.
   limit,     // The time is over.
-  stuck,     // Nothing is left that could ever happen.
-  spinning,  // A hundred thousand steps, and time has not moved: some loop never sleeps.
+  stuck,     // No event can ever happen any more.
+  spinning,  // A hundred thousand steps without an advance of time: some loop never sleeps.
 };
 
 class SPATE_EXPORT World {
@@ -233,69 +238,72 @@ class SPATE_EXPORT World {
   World& operator=(const World&) = delete;
 
   static constexpr std::size_t kMostHosts = 250;
-  // Up to kMostHosts. Valid as long as the World.
+  // Adds a host; at most kMostHosts. Valid while the World exists.
   Host& add_host(std::string_view name);
-  // For what is sent from now on, in both directions. Any two hosts are linked, at first with
-  // LinkOptions{}.
+  // Sets the properties of a link in both directions, for packets sent from now on. All hosts are
+  // linked, initially with LinkOptions{}.
   void link(const Host& one, const Host& other, const LinkOptions& options);
-  // The same in one direction.
+  // As above, in one direction.
   void link_one_way(const Host& from, const Host& to, const LinkOptions& options);
-  // Nothing passes between the two until heal(). TCP sends it again and again, less and less often:
-  // it comes through some time after heal(), as long as the cut lasted at most, or its sender fails
-  // with ETIMEDOUT (LinkOptions). Packets of UDP are lost.
+  // Cuts the link between two hosts until heal(). TCP retransmits with growing delays. So its data
+  // arrives some time after heal(), at most as long as the cut lasted, or its sender fails with
+  // ETIMEDOUT (LinkOptions). UDP packets are lost.
   void cut(const Host& one, const Host& other, InFlight in_flight = InFlight::arrives);
   void heal(const Host& one, const Host& other);
-  // The same in one direction.
+  // As above, in one direction.
   void cut_one_way(const Host& from, const Host& to, InFlight in_flight = InFlight::arrives);
   void heal_one_way(const Host& from, const Host& to);
 
-  // Asked of each packet between two hosts before it leaves, retries included: for what the numbers
-  // of LinkOptions cannot say ("the third answer is lost"). One rule; an empty one ends it. It must
-  // not call the World but for now() and draw().
-  using Rule = std::function<Fate(const WirePacket&)>;
+  // Sets a function that is called for each packet between two hosts before it leaves,
+  // retransmissions included: for conditions that LinkOptions cannot express ("lose the third
+  // response"). There is one rule; an empty one removes it. It must not call the World except now()
+  // and draw().
+  using Rule = std::function<Delivery(const WirePacket&)>;
   void set_rule(Rule rule);
   // Writes all packets to a file for tcpdump and Wireshark from now on, as they leave their hosts,
-  // those that get lost included. With the error of the system if it cannot be made.
+  // including those that are lost later. Returns the system's error if the file cannot be made.
   std::error_code capture(const std::string& path);
-  // What there is of TCP, by host, as netstat lists it.
+  // Returns all TCP connections and listeners, by host, as netstat lists them.
   std::vector<ConnectionInfo> connections() const;
 
-  // From now on `name` is this host's to all hosts, as by their /etc/hosts, for resolve() and
-  // whatever connects to names. A host may have many names, a name many hosts. Where there is no
-  // name, the system's /etc/hosts holds. Other names are asked of name servers.
+  // Maps `name` to `host` on all hosts, as their /etc/hosts would, for resolve() and connecting by
+  // name. A host may have several names, and a name several hosts. Names that are not mapped are
+  // looked up in the system's /etc/hosts, then by name servers.
   void name(std::string_view name, const Host& host);
-  // What name servers say of `name` to whoever asks from now on. Of any other name they say that it
-  // does not exist.
+  // Sets the answer of the name servers for `name` from now on. For all other names they answer
+  // that the name does not exist.
   void answer_name(std::string_view name, NameAnswer answer);
 
-  // Since the World began.
+  // Returns the time since the World began.
   Nanos now() const;
-  // Calls `task` at a time of now()'s, past ones at once, from the World and not as a host; it is
-  // destroyed uncalled with the World. It may call everything of World and Host. A loop that is
-  // inside a run() of the program's own is reached by Loop::post() only.
+  // Calls `task` when now() reaches `time` (at once if it has passed), from the World and not as a
+  // host. It is destroyed uncalled with the World. It may call all functions of World and Host. A
+  // loop inside a run() called by the program can only be reached by Loop::post().
   void at(Nanos time, Job task);
-  // Lets all hosts go on until `condition` holds, which is asked between steps, or for `span`.
-  // Negative counts as zero.
+  // Runs all hosts until `condition` holds, which is checked between steps, or for `span`. Negative
+  // counts as zero.
   Outcome run_until(const std::function<bool()>& condition, Nanos span);
-  // Never `done`; `limit` also if nothing is left: time passes.
+  // Runs all hosts for `span`. Never returns `done`. Returns `limit` also if no event is left: time
+  // passes.
   Outcome run_for(Nanos span);
 
-  // 0 ... bound - 1, by the seed: what the program itself leaves to chance. `bound` is not 0.
+  // Returns a random number 0 ... bound - 1, by the seed, for random decisions of the program.
+  // `bound` is not 0.
   std::uint64_t draw(std::uint64_t bound);
-  // True with `probability` (0 ... 1), by the seed: a fault of the program's own ("cut the link
-  // here", "crash now"). explore() tries whether a failure needs it, and names it by `what`, which
-  // is a literal. Other draws do not depend on how often it is called.
-  bool strikes(double probability, std::string_view what);
-  // From now on system calls of the hosts' code fail as `plan` says, which is that of SPATE_FAULTS
-  // ("recv.short=.3,accept.EMFILE@5..20"; docs/guide/faults.md); an empty one ends it. These are
-  // faults of the seed as well. Returns what is wrong with the plan, which then changes nothing;
-  // empty: nothing is.
+  // Returns true with `probability` (0 ... 1), by the seed, to inject a fault of the program ("cut
+  // the link here", "crash now"). explore() tries whether a failure needs it, and reports it as
+  // `what`, which must be a literal. Other random numbers do not depend on how often it is called.
+  bool inject_fault(double probability, std::string_view what);
+  // Injects faults into the system calls of the hosts, by a plan in the format of SPATE_FAULTS
+  // ("recv.short=.3,accept.EMFILE@5..20"; docs/guide/faults.md); an empty plan ends it. They are
+  // faults of the seed as well. Returns a description of an error in the plan, which then has no
+  // effect; empty if it is valid.
   std::string fail_calls(std::string_view plan);
 
-  // A hash of all that was delivered, and when: equal for equal runs.
+  // Returns a hash of all deliveries and their times: equal for equal runs.
   std::uint64_t trace() const;
-  // Simulated descriptors that are open, the loops' own included, those of crashed hosts not: to
-  // find what was left open.
+  // Returns the number of open simulated descriptors, those of the loops included, those of crashed
+  // hosts not: to find leaks.
   std::size_t open_descriptors() const;
 
  private:

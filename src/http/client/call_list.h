@@ -1,4 +1,4 @@
-// CallList: calls that wait for a connection, in order.
+// CallList: a FIFO list of calls that wait for a connection.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ class CallList {
   bool empty() const { return first_ == nullptr; }
   std::size_t size() const { return size_; }
   CallState* first() const { return first_; }
-  // The first that a connection suits that was used before.
+  // Returns the first call that may use a connection that was used before.
   CallState* first_for_used() const {
     CallState* call = first_;
     while (call != nullptr && call->needs_fresh()) call = call->next_waiting;

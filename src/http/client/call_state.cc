@@ -1,4 +1,4 @@
-// CallState's request, and what a Call asks for. The answer is in call_answer.cc.
+// CallState's request, and the functions of Call. The response is in call_answer.cc.
 #include "http/client/call_state.h"
 
 #include <cerrno>
@@ -10,29 +10,24 @@
 #include "http/client/carrier.h"
 #include "http/client/client_core.h"
 #include "http/client/proxy_fields.h"
+#include "http/client/userinfo.h"
 #include "http/codec/characters.h"
 #include "http/codec/head_writer.h"
 #include "http/codec/syntax.h"
 #include "http/codec/system_error.h"
 #include "spate/loop.h"
+#include "spate/named_callback.h"
 
 namespace spate::http {
 
 namespace {
 
-// What waits to be sent of an upload: as QueueLimits has it.
+// The limit of a queued upload: as QueueLimits::high.
 constexpr std::size_t kHigh = 256 * 1024;
 constexpr std::uint64_t kMostFetched = 16 * 1024 * 1024;
 
-constexpr std::uint64_t kOwnFields = kFramingFields | bit_of(FieldId::expect);
-
 bool is_target(std::string_view text) {
   return text == "*" || (text.starts_with('/') && consists_of(text, kVisible));
-}
-
-std::string_view method_name(const CallOptions& options) {
-  return options.method == Method::other ? std::string_view(options.method_name)
-                                         : name_of(options.method);
 }
 
 }  // namespace
@@ -44,20 +39,32 @@ CallState::CallState(ClientCore& core, CallOptions options, CallHandler* handler
       on_response_(std::move(on_response)),
       options_(std::move(options)),
       most_(options_.max_body),
-      deadline_(core.loop(), [this] { end_late(); }),
-      continue_(core.loop(), [this] { let_body_go(); }) {
+      deadline_(core.loop(),
+                named<Timer, ActiveKind::http_call, CallState::describe>([this] { end_late(); })),
+      continue_(core.loop(), named<Timer, ActiveKind::http_call, CallState::describe>(
+                                 [this] { let_body_go(); })),
+      wait_(core.loop(),
+            named<Timer, ActiveKind::http_call, CallState::describe>([this] { on_wait_over(); })) {
   if (most_ == 0) most_ = handler == nullptr ? kMostFetched : UINT64_MAX;
+}
+
+void CallState::describe(const Node& node, ActiveInfo& info) {
+  const auto* call = static_cast<const CallState*>(node.context);
+  info.label = call->method_text();
+  if (call->url_) (info.label += ' ') += call->url_->to_string();
+}
+
+std::string_view CallState::method_text() const {
+  return options_.method == Method::other ? std::string_view(options_.method_name)
+                                          : name_of(options_.method);
 }
 
 // ---- the request
 
 std::error_code CallState::prepare(std::string_view text) {
   if (const std::error_code error = check_options()) return error;
-  Result<Url> parsed = Url::parse(text);
-  if (!parsed) return parsed.error();
-  url_ = std::move(*parsed);
-  if (!core_->can_reach(*url_))
-    return system_error(url_->scheme() == "https" ? ENOTSUP : EPROTONOSUPPORT);
+  if (const std::error_code error = locate(text)) return error;
+  if (const std::error_code error = add_fields()) return error;
   if (options_.upload) {
     body_.expect_upload(*options_.upload);
   } else if (!body_.hold(options_.body, std::move(options_.content))) {
@@ -68,16 +75,63 @@ std::error_code CallState::prepare(std::string_view text) {
   return is_valid(route_.proxy) ? std::error_code() : system_error(EINVAL);
 }
 
+// Finds the URL, relative to that of the Client.
+std::error_code CallState::locate(std::string_view text) {
+  std::string without_userinfo;
+  if (core_->options().accept_userinfo) {
+    Result<UrlUserinfo> split = take_userinfo(text);
+    if (!split) return HttpError::invalid_url;
+    if (split->credentials && !options_.credentials)
+      options_.credentials = std::move(split->credentials);
+    text = without_userinfo = std::move(split->url);
+  }
+  const Url* base = core_->base();
+  Result<Url> parsed = base != nullptr ? base->resolve(text) : Url::parse(text);
+  if (!parsed) return HttpError::invalid_url;
+  url_ = std::move(*parsed);
+  if (core_->can_reach(*url_)) return {};
+  return url_->scheme() == "https" ? HttpError::https_without_tls : HttpError::unknown_scheme;
+}
+
+// Adds the fields of the Client, and credentials. Secrets are for the origin of its base URL only.
+std::error_code CallState::add_fields() {
+  const ClientOptions& defaults = core_->options();
+  const bool is_at_base = core_->base() != nullptr && core_->base()->has_origin_of(*url_);
+  Fields& fields = options_.fields;
+  Fields added;
+  for (const Field& field : defaults.fields.view()) {
+    const bool is_secret = field.id == FieldId::authorization || field.id == FieldId::cookie;
+    if (!fields.contains(field.name) && (is_at_base || !is_secret))
+      added.add(field.name, field.value);
+  }
+  if (!fields.add_all(added)) return system_error(ENOMEM);
+  if (!options_.credentials && is_at_base) options_.credentials = defaults.credentials;
+  if (!options_.credentials || fields.contains(FieldId::authorization)) return {};
+  if (!is_valid(*options_.credentials)) return system_error(EINVAL);
+  const bool is_set = fields.set(FieldId::authorization, basic_credentials(*options_.credentials));
+  return is_set ? std::error_code() : system_error(ENOMEM);
+}
+
 std::error_code CallState::check_options() const {
   const bool has_body = !options_.body.empty() || !options_.content.empty();
   const bool is_named = options_.method != Method::other || is_token(options_.method_name);
   if (options_.method == Method::connect || options_.method_name == "CONNECT" || !is_named ||
-      (options_.upload && has_body) || options_.fields.view().contains_any(kOwnFields) ||
+      (options_.upload && has_body) || has_two_ways() || !options_.fields.is_complete() ||
+      options_.fields.view().contains_any(kOwnFields) ||
       !(options_.target.empty() || is_target(options_.target)))
     return system_error(EINVAL);
   const bool may_upgrade = is_protocol(options_.upgrade) && handler_ != nullptr &&
                            !options_.upload && !has_body && !options_.accept_trailers;
   return options_.upgrade.empty() || may_upgrade ? std::error_code() : system_error(EINVAL);
+}
+
+// An address is connected to directly, so it excludes a proxy and ClientOptions::open. A PROXY
+// header would reach a proxy.
+bool CallState::has_two_ways() const {
+  const bool is_proxied = options_.proxy && options_.proxy->kind != ProxyKind::none;
+  const bool has_address = options_.address.family() != Address::Family::none;
+  return (has_address && (is_proxied || core_->options().open)) ||
+         (!options_.proxy_header.empty() && is_proxied);
 }
 
 void CallState::choose_route() {
@@ -87,9 +141,10 @@ void CallState::choose_route() {
   // HTTP/2 has no other method for an upgrade.
   route_.is_http1 = core_->options().http2 && asks_upgrade() && options_.method != Method::get;
   route_.address = options_.address;
+  route_.proxy_header = options_.proxy_header;
   if (options_.proxy) {
     route_.proxy = *options_.proxy;
-  } else if (options_.address.family() == Address::Family::none) {
+  } else if (options_.address.family() == Address::Family::none && route_.proxy_header.empty()) {
     route_.proxy = core_->options().proxies.proxy_for(*url_);
   }
 }
@@ -145,12 +200,11 @@ std::string CallState::begin() {
   return head;
 }
 
-// That of a proxy in front of the server is the whole URL, which says "*" without a path (RFC 9112
-// §3.2.4).
+// A plain HTTP proxy receives the whole URL, without a path if the target is "*" (RFC 9112 §3.2.4).
 std::string CallState::target() const {
   const std::string wanted =
       options_.target.empty() ? std::string(url_->target()) : options_.target;
-  if (!route_.is_told_url()) return wanted;
+  if (!route_.sends_absolute_url()) return wanted;
   return "http://" + std::string(url_->authority()) + (wanted == "*" ? "" : wanted);
 }
 
@@ -172,12 +226,12 @@ ConnectionOption CallState::connection_option() const {
 
 void CallState::write_head(HeadWriter& writer, std::string_view cookies) const {
   const Fields& fields = options_.fields;
-  writer.request_line(method_name(options_), target());
+  writer.request_line(method_text(), target());
   if (!fields.contains(FieldId::host)) writer.field(FieldId::host, url_->authority());
   add_own(cookies, [&](FieldId id, std::string_view value) { writer.field(id, value); });
   const bool is_known =
       !route_.proxy.user.empty() && !fields.contains(FieldId::proxy_authorization);
-  if (route_.is_told_url() && is_known)
+  if (route_.sends_absolute_url() && is_known)
     writer.field(FieldId::proxy_authorization, basic_credentials(route_.proxy));
   writer.framing(
       frame_sent_request(options_.method, body_.content(), body_.size(), connection_option()),
@@ -186,8 +240,8 @@ void CallState::write_head(HeadWriter& writer, std::string_view cookies) const {
   writer.end();
 }
 
-// Host is :authority there. An upgrade is an extended CONNECT, which needs no key of a WebSocket's
-// (RFC 8441 §5).
+// Host becomes :authority. An upgrade is an extended CONNECT, which needs no WebSocket key (RFC
+// 8441 §5).
 bool CallState::begin(Http2Request& request) {
   begin_body();
   request.target = target();
@@ -196,7 +250,7 @@ bool CallState::begin(Http2Request& request) {
   constexpr std::size_t kOwn = 5;
   Http2Fields& head = request.head;
   if (!head.reserve(fields.size() + kOwn)) return false;
-  head.add(":method", asks_upgrade() ? "CONNECT" : method_name(options_));
+  head.add(":method", asks_upgrade() ? "CONNECT" : method_text());
   if (asks_upgrade()) head.add(":protocol", options_.upgrade);
   head.add(":scheme", url_->scheme());
   head.add(":authority",
@@ -211,7 +265,7 @@ bool CallState::begin(Http2Request& request) {
     const bool is_key = field.id == FieldId::sec_websocket_key && asks_upgrade();
     if (field.id != FieldId::host && !is_key) head.add(field.name, field.value);
   }
-  return true;
+  return !head.is_refused();
 }
 
 // ---- with a carrier
@@ -219,6 +273,7 @@ bool CallState::begin(Http2Request& request) {
 void CallState::attach(Carrier& carrier) {
   carrier_ = &carrier;
   was_sent_ = true;
+  watch_progress();
   if (awaits_continue_) {
     continue_.start(options_.expect_continue);
   } else {
@@ -229,6 +284,7 @@ void CallState::attach(Carrier& carrier) {
 void CallState::detach() {
   carrier_ = nullptr;
   continue_.stop();
+  wait_.stop();
 }
 
 bool CallState::send_body(Stream& stream) {
@@ -245,21 +301,21 @@ void CallState::stop_waiting_for_continue() {
 
 void CallState::let_body_go() {
   stop_waiting_for_continue();
-  if (options_.upload && !std::exchange(was_upload_told_, true)) {
+  if (options_.upload && !std::exchange(was_upload_reported_, true)) {
     wants_upload_ = true;
     core_->settle_later(*this);
   }
   if (carrier_ != nullptr) carrier_->send_body();
 }
 
-// What the server goes on with is what it was asked for.
+// The server must switch to the requested protocol, and to no other.
 bool CallState::accepts_upgrade(const FieldsView& answered) const {
   return !options_.upgrade.empty() &&
          equal_ignoring_case(answered[FieldId::upgrade], options_.upgrade) &&
          answered.list(FieldId::connection).contains("upgrade");
 }
 
-// ---- what a Call asks for
+// ---- the functions of Call
 
 void CallState::leave() {
   forget_user();
@@ -270,16 +326,18 @@ void CallState::set_over() {
   core_ = nullptr;
   deadline_.stop();
   continue_.stop();
+  wait_.stop();
 }
 
 void CallState::forget_user() {
+  const OnResponse gone = std::exchange(on_response_, nullptr);  // Destroyed last.
   handler_ = nullptr;
-  on_response_ = nullptr;
   witness_ = nullptr;
 }
 
 bool CallState::write(Bytes bytes) {
-  if (core_ == nullptr || !body_.append(bytes)) return false;
+  if (core_ == nullptr || !body_.takes(bytes.size())) return false;
+  if (!body_.append(bytes)) return fail_later(system_error(ENOMEM)), false;
   if (carrier_ != nullptr) carrier_->send_body();
   wants_room_ = wants_room_ || is_full();
   return true;
@@ -319,11 +377,12 @@ void CallState::pause() {
 void CallState::resume() {
   is_paused_ = false;
   if (carrier_ == nullptr) return;
+  note_progress();
   carrier_->resume();
   if (has_more_ || carrier_->has_kept()) core_->settle_later(*this);
 }
 
-// By the loop: what could not be told inside a call.
+// Called by the loop: makes the calls that were not allowed inside a call of the user.
 void CallState::settle() {
   const Ref<CallState> self(this);
   if (pending_error) return core_->fail(*this, pending_error);

@@ -1,5 +1,5 @@
-// CallState: what a Call is the handle of: a request, the way it has come so far, and its answer.
-// It belongs to the handle and to its client together; is over when it has no client any more.
+// CallState: the state behind a Call: a request, its progress, and its response. It belongs to the
+// handle and to its client together. It is over once it has no client any more.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "http/client/ref.h"
 #include "http/client/request_body.h"
@@ -18,14 +19,19 @@
 #include "http/codec/head.h"
 #include "http/codec/http2_fields.h"
 #include "http/codec/outgoing.h"
+#include "spate/active.h"
 #include "spate/http/call.h"
 #include "spate/http/compression.h"
+#include "spate/http/retry.h"
 #include "spate/http/url.h"
 #include "spate/timer.h"
 
 namespace spate::http {
 
-// A head of HTTP/2, and what it refers to beside the call.
+// The fields that only the Client sends.
+inline constexpr std::uint64_t kOwnFields = kFramingFields | bit_of(FieldId::expect);
+
+// An HTTP/2 header section, and the texts that it refers to besides those of the call.
 struct Http2Request {
   Http2Fields head;
   std::string target;
@@ -37,8 +43,8 @@ class ClientCore;
 class HeadWriter;
 class Origin;
 
-// Who is to hear that a call has gone with its Client, of which a CallHandler is not told. It calls
-// no user.
+// An observer of the Client's destruction during a call, which a CallHandler does not report. It
+// calls no user code.
 class ClientWitness {
  public:
   virtual void on_client_gone() = 0;
@@ -51,10 +57,10 @@ class CallState final : public Counted {
  public:
   static CallState* of(const Call& call) { return call.state_; }
 
-  // With a handler, or with `on_response`.
+  // Exactly one of `handler` and `on_response` is set.
   CallState(ClientCore& core, CallOptions options, CallHandler* handler, OnResponse on_response);
 
-  // ---- what Call's functions of the same name do
+  // ---- the functions of Call
 
   bool is_open() const { return core_ != nullptr; }
   bool write(Bytes bytes);
@@ -63,33 +69,33 @@ class CallState final : public Counted {
   bool is_full() const;
   void pause();
   void resume();
-  void leave();  // The handle is being destroyed.
+  void leave();  // Called when the handle is destroyed.
 
   // ---- the request
 
-  // Sets it up, or says what is wrong with it.
+  // Prepares the request. Returns an error for invalid options.
   std::error_code prepare(std::string_view url);
-  // False when memory runs out.
+  // Starts the timer. False when memory runs out.
   bool start_deadline();
   const Url& url() const { return *url_; }
   const Route& route() const { return route_; }
   Method method() const { return options_.method; }
-  // The head, as it is sent on a connection of its route. Its body begins anew.
+  // Returns the header section for a connection of its route, and rewinds the body.
   std::string begin();
-  // The same for HTTP/2. False when memory runs out.
+  // As above, for HTTP/2. False when memory runs out.
   bool begin(Http2Request& request);
   RequestBody& body() { return body_; }
 
   bool is_idempotent() const;
   bool was_sent() const { return was_sent_; }
-  // Its connection has gone before anything of an answer has come: whether to try once more.
+  // Returns whether to retry after the connection was lost before any byte of a response.
   bool may_repeat() const { return !has_repeated_ && is_idempotent() && body_.may_begin(); }
-  // The server has not looked at it, and says so.
+  // Returns whether to retry after the server refused the stream without processing it.
   bool may_ask_again() const { return refusals_ < kMostRefusals && body_.may_begin(); }
-  // For another protocol, on the connection or, of HTTP/2, on a stream.
+  // Requests another protocol, on the connection or, with HTTP/2, on a stream.
   bool asks_upgrade() const { return !options_.upgrade.empty(); }
   std::string_view upgrade() const { return options_.upgrade; }
-  // By a connection of HTTP/1.1, whatever the server prefers.
+  // Forces an HTTP/1.1 connection, whatever the server prefers.
   void ask_by_http1() { route_.is_http1 = true; }
   enum class Repeat : std::uint8_t { on_fresh, after_loss, after_refusal };
   void repeat(Repeat why);
@@ -97,55 +103,74 @@ class CallState final : public Counted {
 
   // ---- with a carrier
 
-  // One that cannot send it yet.
+  // Assigns a carrier that cannot send the request yet.
   void hold(Carrier& carrier) { carrier_ = &carrier; }
-  // It has been sent.
+  // Assigns a carrier that has sent the request.
   void attach(Carrier& carrier);
   void detach();
   Carrier* carrier() const { return carrier_; }
-  // Sends more of the body, unless the server's 100 is waited for. False: it cannot be sent.
+  // Sends more of the body, unless it waits for the server's 100. False if it cannot be sent.
   bool send_body(Stream& stream);
   bool is_sent() const { return !awaits_continue_ && body_.is_sent(); }
   bool awaits_continue() const { return awaits_continue_; }
   void stop_waiting_for_continue();
-  // Nothing is in the way of the body any more.
+  // Ends the wait for 100: the body may be sent.
   void let_body_go();
   bool accepts_upgrade(const FieldsView& answered) const;
-  void on_room();  // Of the carrier's.
+  void on_room();  // The carrier has room.
   bool is_paused() const { return is_paused_; }
 
-  // ---- the answer. After those that call the user, it may be over.
+  // ---- the response. Functions that call user code may end the call.
 
-  // An answer before the answer. False for one that was not asked for, or one too many.
+  // Handles an interim response. False for an unexpected one, or one too many.
   bool take_informational(const ResponseView& head);
   void take_head(const ResponseView& head, const Framing& framing);
-  // Returns how many bytes are used: all, unless it is paused.
+  // Passes bytes of the body on. Returns how many are used: all, unless the call is paused.
   std::size_t show(Bytes bytes);
-  // More can come of what was used: of a compressed body that is paused.
+  // True if bytes that were used can produce more output: a compressed body that is paused.
   bool has_more() const { return has_more_; }
   void show_more() { show({}); }
   bool is_showing() const { return is_showing_; }
-  // What was shown is wrong, or too much.
+  // Returns the error of the body: invalid, or too long.
   std::error_code failure() const { return failure_; }
-  // The body has ended: false if it is not whole.
+  // Called at the end of the body. False if it is incomplete.
   bool check_end();
 
-  bool is_redirecting() const { return next_.has_value(); }
+  // Returns whether another request follows, and the response is not shown.
+  bool is_redirecting() const { return next_.has_value() || will_retry_; }
   bool is_too_long_to_discard() const;
-  // Becomes the call of where it is redirected.
+  // Turns into the call of the redirect's target.
   void redirect();
 
-  // It is about to end because that has taken too long.
+  // ---- retries (call_retry.cc)
+
+  // Returns whether the response that was received makes the call be retried.
+  bool will_retry() const { return will_retry_; }
+  // Returns whether the call is retried after `error`, and takes the retry from the budget.
+  bool plan_retry(std::error_code error);
+  // Returns whether another server may get the request of this call, which ended with `error`.
+  bool may_ask_another(std::error_code error) const;
+  // Starts the delay. The call must have no carrier and not wait for one.
+  Retry begin_retry(std::error_code error);
+
+  // Called before the call ends at its deadline.
   void note_late();
-  // The last calls; before the very last it is over.
-  void tell_end();
-  void tell_closed(std::error_code error);
-  void tell_upgraded(Stream stream);
+  // Sets the text of a failure that has a better one than the message of its error.
+  void explain_failure(std::string text) { last_failure_ = std::move(text); }
+  // Sets the message as the text, unless there is one.
+  void note_failure(std::error_code error) {
+    if (last_failure_.empty()) last_failure_ = error.message();
+  }
+  const std::string& last_failure() const { return last_failure_; }
+  // Make the last calls. The call is over before the very last.
+  void report_end();
+  void report_closed(std::error_code error);
+  void report_upgraded(Stream stream);
   void settle();
   void forget_user();
-  // Until the Call is destroyed.
+  // Valid until the Call is destroyed.
   void set_witness(ClientWitness& witness) { witness_ = &witness; }
-  void tell_witness() {
+  void report_to_witness() {
     if (witness_ != nullptr) witness_->on_client_gone();
   }
 
@@ -154,23 +179,39 @@ class CallState final : public Counted {
   Fields trailers{};
   std::uint64_t body_left = 0;
 
-  // ---- its client's
+  // ---- for the client
 
   ClientCore* core() const { return core_; }
   void set_over();
   Origin* waits_in = nullptr;
-  std::uint64_t begun = 0;    // When: see ClientCore::tickets().
-  std::uint64_t ticket = 0;   // Its place among all that wait.
-  CallState* next = nullptr;  // Of those of its client.
+  std::uint64_t begun = 0;    // The sequence number at its begin: see ClientCore::tickets().
+  std::uint64_t ticket = 0;   // Its sequence number among all waiting calls.
+  CallState* next = nullptr;  // Links of the client's list.
   CallState* previous = nullptr;
   CallState* next_waiting = nullptr;
   CallState* previous_waiting = nullptr;
-  std::error_code pending_error{};  // To be told by the loop.
+  std::error_code pending_error{};  // Reported by the loop.
   bool is_unsettled = false;
 
  private:
+  std::error_code locate(std::string_view text);
+  std::error_code add_fields();
+  std::string_view method_text() const;
+  void forget_response();
+  bool is_repeatable() const;
+  bool may_retry() const;
+  std::optional<Nanos> retry_after() const;
+  void plan_retry();
+  bool plan_retry(Nanos least);
+  void watch_progress();
+  void note_progress();
+  std::uint64_t sent_bytes() const;
+  bool waits_for_user() const;
+  void on_wait_over();
+  static void describe(const Node& node, ActiveInfo& info);
   void end_late();
   std::error_code check_options() const;
+  bool has_two_ways() const;
   std::string target() const;
   void choose_route();
   Result<Url> target_of(std::string_view location) const;
@@ -182,7 +223,7 @@ class CallState final : public Counted {
   void fail_later(std::error_code error);
   std::string cookies() const;
   void begin_body();
-  // The fields of the Client's own.
+  // Adds the Client's own fields.
   template <class Add>
   void add_own(std::string_view cookies, Add add) const;
   ConnectionOption connection_option() const;
@@ -201,28 +242,35 @@ class CallState final : public Counted {
   Carrier* carrier_ = nullptr;
 
   std::optional<Response> response_;
-  std::optional<Url> next_;  // Where it is redirected.
+  std::optional<Url> next_;  // The target of a redirect.
   std::optional<Decompressor> decompressor_;
-  std::uint64_t most_;  // Bytes of the body.
+  std::uint64_t most_;  // Limit of the body, in bytes.
   std::uint64_t shown_ = 0;
   std::error_code failure_;
+  std::string last_failure_;
 
   Timer deadline_;
   Timer continue_;
+  Timer wait_;  // The idle limit; without a carrier, the delay of a retry.
+  Nanos retry_delay_{0};
+  std::uint64_t last_sent_bytes_ = 0;
+  unsigned attempt_ = 1;
   unsigned redirects_ = 0;
   int refusals_ = 0;
-  int informational_ = 0;  // Heads of 1xx so far.
+  int informational_ = 0;  // Number of 1xx responses.
   bool was_sent_ = false;
   bool has_repeated_ = false;
-  bool needs_fresh_ = false;  // A connection.
+  bool needs_fresh_ = false;  // It needs a connection that was not used before.
   bool awaits_continue_ = false;
   bool is_paused_ = false;
   bool has_body_ = false;
   bool has_more_ = false;
+  bool was_seen_ = false;    // The user has seen a part of the response.
+  bool will_retry_ = false;  // After the response that is being received.
   bool is_showing_ = false;
   bool wants_room_ = false;
-  bool wants_upload_ = false;     // The handler is to be told so,
-  bool was_upload_told_ = false;  // which is done once.
+  bool wants_upload_ = false;     // on_upload() is due,
+  bool was_upload_reported_ = false;  // and was called; once per call.
 };
 
 }  // namespace spate::http

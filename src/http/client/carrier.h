@@ -1,23 +1,28 @@
-// Carrier: what carries a call: a connection of HTTP/1, or a stream of one of HTTP/2.
+// Carrier: an HTTP/1 connection, or an HTTP/2 stream, that carries a call.
 #pragma once
+
+#include <cstddef>
 
 namespace spate::http {
 
 class Carrier {
  public:
-  // There may be more of the request's body to send.
+  // Called when the request's body may have more bytes to send.
   virtual void send_body() = 0;
-  // What was written waits here, and is enough.
+  // Returns whether enough bytes are queued.
   virtual bool is_full() const = 0;
+  // Returns how many bytes wait in the connection to be sent.
+  virtual std::size_t queued() const = 0;
   virtual void pause() = 0;
   virtual void resume() = 0;
-  // Something of the answer was kept for a call that had paused.
+  // True if a part of the response was kept because the call was paused.
   virtual bool has_kept() const = 0;
-  // Shows that, and more of what was used already; by the loop. The call may be over afterwards.
+  // Passes kept bytes on, and further output of used ones. Called by the loop. The call may be over
+  // afterwards.
   virtual void show_more() = 0;
-  // The call is about to end since it takes too long; abandon() follows.
+  // Called when the call is about to end at its deadline; abandon() follows.
   virtual void note_late() = 0;
-  // The call goes; nobody is told.
+  // Ends the call without calling its handler.
   virtual void abandon() = 0;
 
  protected:

@@ -28,12 +28,17 @@ Call Client::send(std::string_view url, CallHandler& handler, CallOptions option
 Loop& Client::loop() const { return core_->loop(); }
 void Client::close_idle() { core_->close_idle(); }
 ClientMetrics Client::metrics() const { return core_->metrics(); }
+std::string_view Client::last_failure() const { return core_->last_failure(); }
 
 // ---- Call
 
 bool Call::is_open() const { return state_ != nullptr && state_->is_open(); }
 
 bool Call::was_sent() const { return state_ != nullptr && state_->was_sent(); }
+
+std::string_view Call::last_failure() const {
+  return state_ == nullptr ? std::string_view() : state_->last_failure();
+}
 
 bool Call::write(Bytes bytes) { return state_ != nullptr && state_->write(bytes); }
 

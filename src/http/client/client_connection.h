@@ -1,5 +1,5 @@
-// ClientConnection: one connection of a client's pool, of HTTP/1 (ClientHttp1) or of HTTP/2
-// (ClientHttp2): carries calls, and is watched while it has none.
+// ClientConnection: one connection of a client's pool, HTTP/1 (ClientHttp1) or HTTP/2
+// (ClientHttp2). It carries calls, and is watched while idle.
 #pragma once
 
 #include <cstdint>
@@ -18,37 +18,38 @@ class ClientConnection : public StreamHandler, public Counted {
   ClientConnection(Origin& origin, Stream stream);
   virtual ~ClientConnection() { wake(); }
 
-  // False when memory runs out.
+  // Starts reading. False when memory runs out.
   virtual bool start() = 0;
-  // False if the connection takes nothing any more; then the call is as it was.
+  // Sends the request of a call. False if the connection cannot be used any more; the call is then
+  // unchanged.
   virtual bool carry(CallState& call) = 0;
-  // It takes a call, or another.
+  // True if it can take a call, or another one.
   virtual bool has_room() const = 0;
   virtual bool has_calls() const = 0;
-  // Is kept for another call. False if it is not worth it.
+  // Keeps it for a later call. False if it should not be kept.
   bool rest(Nanos idle_timeout);
   bool is_idle() const { return is_idle_; }
   Nanos idle_since() const { return idle_since_; }
 
-  // Its origin has no more to do with it.
+  // Ends the connection: its origin has dropped it.
   enum class Ending : std::uint8_t { graceful, reset };
   virtual void leave(Ending ending) = 0;
 
  protected:
-  // A call comes, or the end.
+  // Ends the idle state, for a call or at the end.
   void wake();
-  // The Stream has closed by itself, and the loop does not wait for it any more.
+  // Called when the Stream closed by itself: it does not keep the loop alive any more.
   void forget_stream();
   void drop(Ending ending);
 
   Origin* origin_;
   Stream stream_;
-  Nanos kept_for_{kForever};  // By the server; zero: it is of no more use.
+  Nanos kept_for_{kForever};  // The server's limit; zero: must not be used again.
 
  private:
   Nanos idle_since_{0};
   bool is_idle_ = false;
-  bool is_unreferenced_ = false;  // By the loop.
+  bool is_unreferenced_ = false;  // By the loop: unref() was called for it.
 };
 
 }  // namespace spate::http

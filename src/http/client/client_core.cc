@@ -1,14 +1,20 @@
 #include "http/client/client_core.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cerrno>
 #include <new>
 #include <utility>
 
+#include "base/mix.h"
 #include "http/client/carrier.h"
 #include "http/client/proxy_fields.h"
+#include "http/client/userinfo.h"
 #include "http/codec/syntax.h"
 #include "http/codec/system_error.h"
+#include "spate/named_callback.h"
+#include "sys/random.h"
 
 namespace spate::http {
 
@@ -16,13 +22,30 @@ namespace {
 
 constexpr std::size_t kMostHead = 65'535;
 
+// A TLS context that offers "h2" needs `http2`, because a server that selects it expects frames.
+bool is_valid_tls(const ClientOptions& options) {
+  const TlsContext& upgrades = options.tls_for_upgrades;
+  return !options.tls.is_server() && (options.http2 || !options.tls.offers("h2")) &&
+         !upgrades.is_server() && !upgrades.offers("h2") && (!upgrades || options.tls);
+}
+
+bool is_valid(const RetryOptions& retry) {
+  return retry.first_delay >= Nanos{0} && retry.max_delay >= Nanos{0} &&
+         retry.max_delay < kForever && retry.first_delay < kForever &&
+         retry.max_retry_after >= Nanos{0} && retry.budget >= 0 && retry.budget <= 1;
+}
+
 bool is_valid(const ClientOptions& options) {
   return options.max_per_origin > 0 && options.max_connections > 0 && options.max_head > 0 &&
          options.max_head <= kMostHead && !has_control(options.user_agent) &&
-         is_valid(options.proxies.proxy) && is_valid(options.proxies.for_https.value_or(Proxy()));
+         options.fields.is_complete() && !options.fields.view().contains_any(kOwnFields) &&
+         (!options.credentials || (is_valid(*options.credentials) && !options.base_url.empty())) &&
+         is_valid(options.retry) && is_valid_tls(options) &&
+         (options.http2 || !options.http2_without_tls) && is_valid(options.proxies.proxy) &&
+         is_valid(options.proxies.for_https.value_or(Proxy()));
 }
 
-// What two routes differ in, as one text.
+// Returns a text that is unique for a route.
 std::string key_of(const Route& route) {
   const Proxy& proxy = route.proxy;
   std::string key;
@@ -30,7 +53,7 @@ std::string key_of(const Route& route) {
        {std::string(route.is_secure ? "s" : ""), std::string(route.is_http1 ? "1" : ""), route.host,
         std::to_string(route.port), route.address.to_string(),
         std::to_string(static_cast<int>(proxy.kind)), proxy.host, std::to_string(proxy.port),
-        proxy.user, proxy.password}) {
+        proxy.user, proxy.password, route.proxy_header}) {
     key += std::to_string(part.size()) + ":";
     key += part;
   }
@@ -44,6 +67,7 @@ Result<ClientCore*> ClientCore::create(Loop& loop, ClientOptions options) {
   auto* core = new (std::nothrow) ClientCore(loop, std::move(options));
   if (core == nullptr) return std::unexpected(system_error(ENOMEM));
   Ref<ClientCore> made(core);
+  if (const std::error_code error = made->prepare()) return std::unexpected(error);
   if (!made->end_of_loop_.start()) return std::unexpected(system_error(ENOMEM));
   return made.leak();
 }
@@ -51,18 +75,37 @@ Result<ClientCore*> ClientCore::create(Loop& loop, ClientOptions options) {
 ClientCore::ClientCore(Loop& loop, ClientOptions options)
     : loop_(loop),
       options_(std::move(options)),
-      head_limits_{.head = options_.max_head, .line = options_.max_head},
-      settle_(loop, [this] { settle(); }),
+      head_limits_{.head = options_.max_head, .line = options_.max_head, .fields = SIZE_MAX},
+      random_(static_cast<std::uint64_t>(loop.now().count())),
+      settle_(loop, named<Timer, ActiveKind::http_call>([this] { settle(); })),
       end_of_loop_(loop, [this] { close(); }) {}
 
 ClientCore::~ClientCore() = default;
 
+// Parses the base URL. A seed that cannot be drawn is the time.
+std::error_code ClientCore::prepare() {
+  std::array<std::byte, sizeof(random_)> seed;
+  if (sys::random_bytes(seed) == 0) random_ = std::bit_cast<std::uint64_t>(seed);
+  if (options_.base_url.empty()) return {};
+  Result<UrlUserinfo> split = take_userinfo(options_.base_url);
+  Result<Url> url = split ? Url::parse(split->url) : std::unexpected(split.error());
+  if (!url) return system_error(EINVAL);
+  base_ = std::move(*url);
+  if (split->credentials && !options_.credentials) options_.credentials = split->credentials;
+  return {};
+}
+
+// The functions are destroyed last, as they may own the client.
 void ClientCore::close() {
+  const Ref<ClientCore> self(this);
+  const OpenStream open = std::exchange(options_.open, nullptr);
+  const OnRetry on_retry = std::exchange(options_.on_retry, nullptr);
   is_closed_ = true;
   while (calls_ != nullptr) {
     const Ref<CallState> call(calls_);
     leave(*call);
-    call->tell_witness();
+    call->report_to_witness();
+    call->forget_user();
   }
   origins_.clear();
   settle_.stop();
@@ -81,6 +124,7 @@ Call ClientCore::start(std::string_view url, CallHandler* handler, OnResponse on
   if (!error && !call->start_deadline()) error = system_error(ENOMEM);
   if (!error) {
     enter(*call, Origin::Place::last);
+  // The loop reports the error: no callback is called from inside start().
   } else if (call->pending_error = error; !settle_later(*call)) {
     leave(*call);
     return {};
@@ -89,15 +133,17 @@ Call ClientCore::start(std::string_view url, CallHandler* handler, OnResponse on
 }
 
 void ClientCore::link(CallState& call) {
+  // The list holds a reference until unlink().
   Ref<CallState>(&call).leak();
   call.begun = ++tickets_;
   call.next = calls_;
   if (calls_ != nullptr) calls_->previous = &call;
   calls_ = &call;
   ++call_count_;
+  ++started_;
 }
 
-// Whoever calls goes on with it only if he holds a reference.
+// The call may be destroyed, unless the caller holds a reference.
 void ClientCore::unlink(CallState& call) {
   if (call.next != nullptr) call.next->previous = call.previous;
   (call.previous == nullptr ? calls_ : call.previous->next) = call.next;
@@ -120,30 +166,60 @@ void ClientCore::leave(CallState& call) {
 
 void ClientCore::fail(CallState& call, std::error_code error) {
   const Ref<CallState> keep(&call);
+  if (call.plan_retry(error)) return retry(call, error);
+  call.note_failure(error);
+  last_failure_ = call.last_failure();
   leave(call);
-  call.tell_closed(error);
+  call.report_closed(error);
+}
+
+// Removes the call from its connection or its queue until the delay is over.
+void ClientCore::retry(CallState& call, std::error_code error) {
+  const Ref<ClientCore> self(this);
+  const Ref<CallState> keep(&call);
+  if (call.carrier() != nullptr) call.carrier()->abandon();
+  if (call.waits_in != nullptr) call.waits_in->remove(call);
+  ++counts_.retried;
+  const Retry event = call.begin_retry(error);
+  if (!options_.on_retry) return;
+  OnRetry on_retry = std::exchange(options_.on_retry, nullptr);
+  on_retry(event);
+  if (!is_closed_) options_.on_retry = std::move(on_retry);
+}
+
+bool ClientCore::take_from_budget() {
+  const RetryOptions& retry = options_.retry;
+  const double most = retry.burst + retry.budget * static_cast<double>(started_);
+  const bool is_left = static_cast<double>(counts_.retried) + 1 <= most;
+  if (!is_left) ++counts_.not_retried;
+  return is_left;
+}
+
+Nanos ClientCore::jitter(Nanos most) {
+  return Nanos{static_cast<std::int64_t>(static_cast<double>(most.count()) * share(random_++))};
 }
 
 void ClientCore::complete(CallState& call) {
   const Ref<CallState> keep(&call);
+  if (call.will_retry()) return retry(call, {});
   if (call.is_redirecting()) {
     ++counts_.redirected;
     call.redirect();
     return enter(call, Origin::Place::last);
   }
-  call.tell_end();
-  if (!call.is_open()) return;  // This may be gone with it.
+  call.report_end();
+  if (!call.is_open()) return;  // The callback may have destroyed the client.
   unlink(call);
-  call.tell_closed({});
+  call.report_closed({});
 }
 
 void ClientCore::upgrade(CallState& call, Stream stream) {
   const Ref<CallState> keep(&call);
   unlink(call);
-  call.tell_upgraded(std::move(stream));
+  call.report_upgraded(std::move(stream));
 }
 
-// With prior knowledge there is only HTTP/2, and the TLS of other calls leads to it again.
+// With `http2_without_tls` there is no HTTP/1.1, and `tls` would select HTTP/2 again.
 void ClientCore::ask_by_http1(CallState& call) {
   const Ref<CallState> keep(&call);
   const bool is_possible = call.route().is_secure && options_.tls_for_upgrades;
@@ -166,7 +242,7 @@ bool ClientCore::settle_later(CallState& call) {
   return wake();
 }
 
-// Not again: that would drop what is due.
+// Does not feed it again: that would drop a queued call of the timer.
 bool ClientCore::wake() {
   return settle_.is_active() || settle_.is_pending() || settle_.start(Nanos{0}) || settle_.feed();
 }
@@ -241,7 +317,8 @@ void ClientCore::note_change() {
   wake();
 }
 
-// That of whoever has waited longest, and may have one more.
+// Returns the origin whose first waiting call is the oldest, among those that may have another
+// connection.
 Origin* ClientCore::first_in_want() const {
   Origin* first = nullptr;
   for (const auto& [key, origin] : origins_) {

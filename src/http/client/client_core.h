@@ -1,10 +1,11 @@
-// ClientCore: what a Client is the handle of: its calls, and a pool of connections for each route.
+// ClientCore: the state behind a Client: its calls, and a connection pool for each route.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -28,55 +29,67 @@ class ClientCore final : public Counted {
   ClientCore(Loop& loop, ClientOptions options);
   ~ClientCore();
 
-  // ---- what Client's functions do
+  // ---- the functions of Client
 
   Call start(std::string_view url, CallHandler* handler, OnResponse on_response,
              CallOptions options);
   void close_idle();
   ClientMetrics metrics() const;
-  // The Client is being destroyed, or the loop.
+  const std::string& last_failure() const { return last_failure_; }
+  // Called by the destructor of the Client or of the loop.
   void close();
   bool is_closed() const { return is_closed_; }
 
-  // ---- what calls and connections use
+  // ---- called by calls and connections
 
   Loop& loop() const { return loop_; }
   ClientOptions& options() { return options_; }
   const HeadLimits& head_limits() const { return head_limits_; }
+  // Returns the URL to which those of calls are relative, if any.
+  const Url* base() const { return base_ ? &*base_ : nullptr; }
   bool can_reach(const Url& url) const {
     return url.scheme() == "http" || (url.scheme() == "https" && options_.tls);
   }
   std::chrono::sys_seconds wall_second() const;
   void keep_cookies(const Url& url, const FieldsView& fields);
   void count_request(bool is_reused);
-  // Grows with every call that begins: says which of two events came first.
+  // Returns the sequence number of the last call, which decides which of two events came first.
   std::uint64_t tickets() const { return tickets_; }
 
-  // The call ends silently.
+  // Ends the call without a callback.
   void leave(CallState& call);
-  // These call the user at their end.
+  // These end by calling user code.
   void fail(CallState& call, std::error_code error);
-  // Its answer has come, and its connection is released.
+  // Called when the response is complete and its connection was released.
   void complete(CallState& call);
-  // Its connection goes on as something else.
+  // Called when the connection leaves HTTP.
   void upgrade(CallState& call, Stream stream);
-  // Its connection has no upgrades: asks on one of HTTP/1.1, if there is a way to it.
+  // Repeats the call with HTTP/1.1, if that is possible: its connection does not support upgrades.
   void ask_by_http1(CallState& call);
-  // There was nothing of an answer.
+  // Repeats a call that received nothing of a response.
   void repeat(CallState& call, CallState::Repeat why);
-  // False when memory runs out: it is settled with the next.
+  // Sends a call again after its delay.
+  void retry_now(CallState& call) { enter(call, Origin::Place::last); }
+  // Takes a retry from the budget. False if it is spent.
+  bool take_from_budget();
+  // Returns a random time between zero and `most`.
+  Nanos jitter(Nanos most);
+  // Schedules CallState::settle(). False when memory runs out; it is then called together with the
+  // next.
   bool settle_later(CallState& call);
 
   // ---- limits
 
-  // For one connection more: false if there is none now.
+  // Makes room for one more connection. False if the limits do not allow one now.
   bool make_room(Origin& origin);
-  // There may be room for those that had none.
+  // Wakes origins that were refused a connection.
   void note_change();
-  // Somebody waits for room who came before `call`, which may be nobody.
+  // True if an older call is waiting for a connection. `call` may be null.
   bool is_turn_of_another(const CallState* call) const;
 
  private:
+  std::error_code prepare();
+  void retry(CallState& call, std::error_code error);
   void link(CallState& call);
   void unlink(CallState& call);
   void enter(CallState& call, Origin::Place place);
@@ -96,11 +109,15 @@ class ClientCore final : public Counted {
   CallState* calls_ = nullptr;
   std::size_t call_count_ = 0;
   std::uint64_t tickets_ = 0;
+  std::uint64_t started_ = 0;  // Calls, in total.
   std::vector<Ref<CallState>> unsettled_;
+  std::string last_failure_;
   ClientMetrics counts_;
+  std::optional<Url> base_;
+  std::uint64_t random_;
   Timer settle_;
   Cleanup end_of_loop_;
-  bool is_in_want_ = false;  // Somebody was refused a connection for the sake of the total.
+  bool is_in_want_ = false;  // An origin was refused a connection because of the total limit.
   bool has_changed_ = false;
   bool is_closed_ = false;
 };

@@ -11,6 +11,7 @@
 #include "http/codec/system_error.h"
 #include "spate/http/error.h"
 #include "spate/loop.h"
+#include "spate/net/stream_use.h"
 
 namespace spate::http {
 
@@ -18,7 +19,7 @@ namespace {
 
 constexpr Nanos kOneSecond{1'000'000'000};
 
-// "timeout=5, max=100": how long the server keeps an idle connection.
+// Parses "timeout=5, max=100": how long the server keeps an idle connection.
 std::optional<std::uint64_t> seconds_kept(const FieldsView& fields) {
   for (std::string_view member : fields.list(FieldId::keep_alive)) {
     constexpr std::string_view kTimeout = "timeout=";
@@ -40,7 +41,9 @@ bool ClientHttp1::start() {
 // ---- between calls
 
 bool ClientHttp1::carry(CallState& call) {
-  if (!stream_.is_writable()) return false;
+  // Input before the request belongs to no call, and a server that has closed would lose the
+  // request.
+  if (!stream_.is_writable() || (has_carried_ && !stream_.is_quiet())) return false;
   const std::string head = call.begin();
   if (!stream_.write(head)) return false;
   is_reused_ = std::exchange(has_carried_, true) || is_idle();
@@ -60,7 +63,7 @@ void ClientHttp1::leave(Ending ending) {
   ending == Ending::graceful ? stream_.close() : stream_.abort();
 }
 
-// ---- what its call asks for
+// ---- for its call
 
 void ClientHttp1::send_body() { call_->send_body(stream_); }
 
@@ -81,7 +84,7 @@ void ClientHttp1::abandon() {
   is_kept ? origin_->release(*this) : drop(Ending::reset);
 }
 
-// Not while bytes come: there may be some behind the answer.
+// False while bytes are received: some may follow the response.
 bool ClientHttp1::is_as_good_as_ever() const {
   if (is_receiving_ || origin_ == nullptr || origin_->core().is_closed()) return false;
   return stream_.is_open() && is_at_end(*call_) && may_be_kept(*call_, behind());
@@ -91,7 +94,7 @@ bool ClientHttp1::is_as_good_as_ever() const {
 
 std::size_t ClientHttp1::on_data(Bytes bytes) {
   const Ref<ClientHttp1> self(this);
-  if (!call_) {  // Nobody has asked.
+  if (!call_) {  // Input without a call.
     drop(Ending::reset);
     return bytes.size();
   }
@@ -140,10 +143,11 @@ void ClientHttp1::take_upgrade(CallState& call, const ResponseView& head, const 
   core.upgrade(call, hand_over());
 }
 
-// As it was before it became ours; only its handle stays here, which is empty.
+// Undoes the settings of HTTP before the Stream is handed over. An empty Stream stays here.
 Stream ClientHttp1::hand_over() {
   is_handed_over_ = true;
   Stream stream = std::move(stream_);
+  set_use(stream, StreamUse::general);
   stream.stop();
   stream.resume();
   abandon();
@@ -210,21 +214,21 @@ std::size_t ClientHttp1::take_chunked(CallState& call, Bytes bytes) {
   return step.used;
 }
 
-// All of the answer has come, and been shown.
+// True if the whole response was received and passed on.
 bool ClientHttp1::is_at_end(const CallState& call) const {
   if (call.has_more() || !is_in_body_) return false;
   return call.framing.body == BodyKind::none ||
          (call.framing.body == BodyKind::sized && call.body_left == 0);
 }
 
-// ---- how a call ends
+// ---- the end of a call
 
 bool ClientHttp1::may_be_kept(const CallState& call, Behind behind) const {
   return call.framing.keeps_alive && call.is_sent() && behind == Behind::nothing;
 }
 
-// The connection is free before the user is told, so that his next call may have it. Who has paused
-// is told when he goes on.
+// Releases the connection before the callback, so that the user's next call can use it. While
+// paused, the end is not reported.
 void ClientHttp1::finish(CallState& call, Behind behind) {
   if (call.is_paused()) return;
   if (!call.check_end()) return fail(call, call.failure());
@@ -241,7 +245,7 @@ void ClientHttp1::finish(CallState& call, Behind behind) {
 }
 
 void ClientHttp1::fail(CallState& call, std::error_code error) {
-  call.core()->fail(call, error);  // Which comes to abandon().
+  call.core()->fail(call, error);  // This calls abandon().
 }
 
 void ClientHttp1::on_end() {
@@ -256,7 +260,7 @@ void ClientHttp1::on_closed(std::error_code error) {
   const Ref<ClientHttp1> self(this);
   forget_stream();
   if (!call_) return drop(Ending::reset);
-  if (is_at_end(*call_)) return;  // It has paused.
+  if (is_at_end(*call_)) return;  // The call is paused, and ends when it is resumed.
   lose(error ? error : std::error_code(HttpError::response_truncated));
 }
 

@@ -1,4 +1,4 @@
-// ClientHttp1: a connection of HTTP/1: carries calls, one after the other.
+// ClientHttp1: an HTTP/1 connection. Carries calls, one after the other.
 #pragma once
 
 #include <cstddef>
@@ -30,14 +30,15 @@ class ClientHttp1 final : public ClientConnection, public Carrier {
 
   void send_body() override;
   bool is_full() const override { return stream_.is_full(); }
+  std::size_t queued() const override { return stream_.queued(); }
   void pause() override { stream_.pause(); }
-  // What comes behind the answer is no business of the call's.
+  // Bytes after the response do not belong to the call.
   void resume() override {
     if (!has_kept()) stream_.resume();
   }
   bool has_kept() const override { return call_ && is_at_end(*call_); }
   void show_more() override;
-  void note_late() override {}  // It goes anyway.
+  void note_late() override {}  // The connection is closed in any case.
   void abandon() override;
 
   // ---- StreamHandler
@@ -69,10 +70,10 @@ class ClientHttp1 final : public ClientConnection, public Carrier {
   void lose(std::error_code error);
 
   Ref<CallState> call_;
-  std::size_t looked_at_ = 0;  // Of an unfinished head.
+  std::size_t looked_at_ = 0;  // Scanned bytes of an incomplete header section.
   bool is_reused_ = false;
   bool has_carried_ = false;
-  bool has_received_ = false;  // Of an answer to this call.
+  bool has_received_ = false;  // A byte of the response to this call.
   bool is_receiving_ = false;
   bool is_in_body_ = false;
   bool is_handed_over_ = false;

@@ -11,24 +11,25 @@
 #include "http/client/origin.h"
 #include "http/codec/system_error.h"
 #include "spate/http/error.h"
+#include "spate/named_callback.h"
 
 namespace spate::http {
 
 namespace {
 
-// In which a server that is there answers a PING.
+// How long a live server may take to acknowledge a PING.
 constexpr Nanos kAnswersWithin = std::chrono::seconds(1);
 
 Http2Call& call_of(Http2Stream& stream) { return static_cast<Http2Call&>(stream); }
 
-// The session sees to it that it has three digits, of which the first may be 0.
+// The session guarantees three digits, the first of which may be 0.
 Status status_of(std::string_view text) {
   int code = 0;
   for (const char digit : text) code = code * 10 + (digit - '0');
   return static_cast<Status>(code);
 }
 bool has_class(Status status) { return code_of(status) >= 100; }
-// Which is the session's doing.
+// The session passes on no bytes after a 204, so it cannot begin a tunnel.
 bool lets_bytes_through(Status status) { return status != Status::no_content; }
 
 }  // namespace
@@ -36,7 +37,7 @@ bool lets_bytes_through(Status status) { return status != Status::no_content; }
 ClientHttp2::ClientHttp2(Origin& origin, Stream stream)
     : ClientConnection(origin, std::move(stream)),
       limits_(origin.core().head_limits()),
-      flush_(origin.core().loop(), [this] { flush(); }),
+      flush_(origin.core().loop(), named<Timer, ActiveKind::http_client>([this] { flush(); })),
       heard_(origin.core().tickets()),
       heard_at_(now()) {}
 
@@ -78,7 +79,7 @@ void ClientHttp2::count_request() {
   origin_->core().count_request(std::exchange(has_carried_, true) || is_idle());
 }
 
-// Without a call it is not worth keeping.
+// A connection that takes no more calls is not kept when idle.
 void ClientHttp2::take_no_more() {
   is_last_ = true;
   kept_for_ = Nanos{0};
@@ -88,7 +89,8 @@ void ClientHttp2::note_late(const CallState& call) {
   if (heard_ < call.begun) take_no_more();
 }
 
-// Most calls are given up for other reasons, and early: who was heard lately is not asked.
+// Sends a PING to detect a dead server. Most calls are cancelled early for other reasons, so a
+// server that was heard from within the last second is not asked.
 void ClientHttp2::give_up(std::int32_t id) {
   session_->reset(id, Http2Code::cancel);
   if (!is_asking() && now() - heard_at_ >= kAnswersWithin && session_->ping()) asked_at_ = now();
@@ -109,7 +111,7 @@ void ClientHttp2::forget(Http2Call& stream) {
   streams_.erase(at);
 }
 
-// Within the session nothing can be sent.
+// Inside the session nothing can be sent.
 void ClientHttp2::leave(Ending ending) {
   wake();
   origin_ = nullptr;
@@ -154,7 +156,7 @@ void ClientHttp2::on_closed(std::error_code error) {
   lose(Ending::reset, error ? error : std::error_code(HttpError::response_truncated));
 }
 
-// The server is told why, and nothing more is taken from it.
+// Sends the reason to the server, and reads nothing more.
 void ClientHttp2::fail(Http2Code code, std::error_code error) {
   is_last_ = true;
   session_->refuse_streams(code);
@@ -162,7 +164,8 @@ void ClientHttp2::fail(Http2Code code, std::error_code error) {
   lose(Ending::graceful, error);
 }
 
-// Out of the pool before anything of it is begun once more. The first of those comes first again.
+// Leaves the pool before any call is repeated, or that would get the same connection again. The
+// oldest call is repeated first.
 void ClientHttp2::lose(Ending ending, std::error_code error) {
   const Ref<ClientHttp2> self(this);
   const std::vector<Ref<Http2Call>> streams = std::move(streams_);
@@ -191,7 +194,7 @@ void ClientHttp2::flush() {
   is_busy_ = true;
   while (origin_ != nullptr && (std::exchange(is_unsent_, false) || has_news_)) {
     send_frames();
-    tell_streams();
+    report_closed_streams();
   }
   is_busy_ = false;
   if (origin_ == nullptr) return;
@@ -202,14 +205,14 @@ void ClientHttp2::flush() {
        is_violated_ ? HttpError::malformed_response : HttpError::response_truncated);
 }
 
-// Nobody is called.
+// Calls no user code.
 void ClientHttp2::send_frames() {
   const bool was_in_session = std::exchange(is_in_session_, true);
   frames_.send_all(*session_, stream_);
   is_in_session_ = was_in_session;
 }
 
-void ClientHttp2::tell_streams() {
+void ClientHttp2::report_closed_streams() {
   while (origin_ != nullptr && std::exchange(has_news_, false)) {
     const auto has_news = [](const Ref<Http2Call>& stream) { return stream->has_news(); };
     auto at = streams_.begin();
@@ -223,7 +226,7 @@ void ClientHttp2::tell_streams() {
 
 // ---- Http2Events
 
-// A head begins with its status.
+// A header section begins with :status.
 bool ClientHttp2::on_field(Http2Stream& stream, std::string_view name, std::string_view value) {
   Http2Call& call = call_of(stream);
   if (call.has_head()) {
@@ -241,8 +244,10 @@ bool ClientHttp2::take_field(std::string_view name, std::string_view value) {
     head_.status = status_of(value);
     return true;
   }
-  return text_.has_room(name.size() + value.size(), limits_) &&
-         text_.add(name, value, limits_, head_.entries);
+  if (!text_.has_room(name.size() + value.size(), limits_)) return false;
+  return text_.add(name, value, limits_, head_.entries) ||
+         (head_.entries.grow(limits_.most_fields()) &&
+          text_.add(name, value, limits_, head_.entries));
 }
 
 bool ClientHttp2::on_head(Http2Stream& stream, Http2End end) {
@@ -265,7 +270,7 @@ void ClientHttp2::take_head(Http2Call& call, Http2End end) {
   is_tunnel ? call.take_upgrade(head_, end) : call.take_head(head_, end);
 }
 
-// As what it stands for in HTTP/1, so that nobody who upgrades has to know of it.
+// Presents the response to an upgrade as HTTP/1's 101, so that callers need no code for HTTP/2.
 bool ClientHttp2::show_upgrade(std::string_view protocol) {
   head_.status = Status::switching_protocols;
   return take_field("connection", "upgrade") && take_field("upgrade", protocol);

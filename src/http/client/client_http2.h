@@ -1,7 +1,8 @@
-// ClientHttp2: a connection of HTTP/2: carries calls, many at the same time, each as an Http2Call.
+// ClientHttp2: an HTTP/2 connection. Carries many calls concurrently, each as an Http2Call.
 //
-// User code is called while the session takes bytes in, and while nothing of it runs; never while
-// it makes bytes. What closes inside the session is told behind it (tell_streams()).
+// User code is called while the session processes input, and outside of the session; never while it
+// produces output. A stream that closes inside the session is reported afterwards
+// (report_closed_streams()).
 #pragma once
 
 #include <cstddef>
@@ -35,26 +36,26 @@ class ClientHttp2 final : public ClientConnection, public Http2Events {
   bool has_calls() const override { return calls_ > 0; }
   void leave(Ending ending) override;
 
-  // ---- what its streams use
+  // ---- called by its streams
 
   Http2Session& session() const { return *session_; }
   const HeadLimits& head_limits() const { return limits_; }
-  // Something is to be sent: soon, unless that is about to happen anyway.
+  // Schedules sending, unless it is about to happen anyway.
   void flush_later();
-  // The server has answered on it: calls that it loses from now on may have come too late.
+  // Called when the server has responded: calls lost from now on may have raced with its close.
   void note_answer() { has_answered_ = true; }
   void count_request();
-  // It takes no other call, and goes with the last that it has.
+  // Accepts no more calls, and closes after the last one.
   void take_no_more();
-  // A call has taken too long. If nothing was received since it began, the network may have gone
-  // without a word.
+  // Called when a call has reached its deadline. If nothing was received since it began, the
+  // network may be down without notice.
   void note_late(const CallState& call);
-  // The stream of a call that goes before its answer has come whole. If nothing was received for a
-  // second, the server is asked whether it is there.
+  // Resets the stream of a call that ends before its response is complete. If nothing was received
+  // for a second, sends a PING.
   void give_up(std::int32_t id);
-  // A call has gone, or a tunnel.
+  // Called when a call or a tunnel has ended.
   void note_free();
-  // A stream has gone, and its call.
+  // Called when a stream and its call have ended.
   void forget(Http2Call& stream);
 
   // ---- StreamHandler
@@ -71,7 +72,7 @@ class ClientHttp2 final : public ClientConnection, public Http2Events {
   bool on_body(Http2Stream& stream, Bytes bytes) override;
   bool on_body_end(Http2Stream& stream) override;
   void on_last_stream() override { is_last_ = true; }
-  // There may be calls that wait for them.
+  // Calls may be waiting for the settings.
   void on_settings() override { has_news_ = true; }
   bool on_frame(Http2Frame kind) override;
   void on_violation(Broken broken) override;
@@ -80,13 +81,16 @@ class ClientHttp2 final : public ClientConnection, public Http2Events {
   Http2Sent send_piece(Http2Stream& stream, Bytes frame_head, std::size_t size) override;
   void on_end_sent(Http2Stream& stream) override;
 
+  // Returns how many bytes wait in the Stream.
+  std::size_t queued() const { return stream_.queued(); }
+
  private:
   bool take_field(std::string_view name, std::string_view value);
   void take_head(Http2Call& call, Http2End end);
   bool show_upgrade(std::string_view protocol);
-  // Each of these may call user code. The connection is out of the pool afterwards, or not.
+  // Each of these may call user code, and remove the connection from the pool.
   void flush();
-  void tell_streams();
+  void report_closed_streams();
   void fail(Http2Code code, std::error_code error);
   void lose(Ending ending, std::error_code error);
   void note_heard();
@@ -99,25 +103,26 @@ class ClientHttp2 final : public ClientConnection, public Http2Events {
   const HeadLimits limits_;
   std::vector<Ref<Http2Call>> streams_;
   std::unique_ptr<Http2Session> session_;
-  ResponseHead head_;  // That is being received.
+  ResponseHead head_;  // The one being received.
   Http2Text text_;
   Http2Frames frames_;
   Http2Patience patience_;
   Timer flush_;
-  std::uint64_t heard_;  // When: see ClientCore::tickets().
+  std::uint64_t heard_;  // Sequence number at the last input: see ClientCore::tickets().
   Nanos heard_at_;
-  Nanos asked_at_{0};             // Whether it is there. Behind heard_at_ until it says anything.
-  std::size_t calls_ = 0;         // With tunnels.
-  std::uint32_t most_calls_ = 0;  // When it was last looked at.
+  Nanos asked_at_{0};             // When the last PING was sent. Not after heard_at_ once it was
+                                  // acknowledged.
+  std::size_t calls_ = 0;         // Tunnels included.
+  std::uint32_t most_calls_ = 0;  // The limit when it was last checked.
   bool is_in_session_ = false;
   bool is_receiving_ = false;
-  bool is_busy_ = false;  // Whoever is will flush.
+  bool is_busy_ = false;  // The code that set it will flush.
   bool is_unsent_ = false;
   bool has_news_ = false;
-  bool is_too_long_ = false;  // The head.
+  bool is_too_long_ = false;  // The header section.
   bool has_carried_ = false;
   bool has_answered_ = false;
-  bool is_last_ = false;  // It takes no call any more.
+  bool is_last_ = false;  // It takes no more calls.
   bool is_flooded_ = false;
   bool is_violated_ = false;
 };

@@ -1,5 +1,5 @@
-// Connector: makes one connection for a route, through a proxy if there is one. The only place
-// where a Client's connections are made.
+// Connector: makes one connection for a route, through a proxy if there is one. All connections of
+// a Client are made here.
 #pragma once
 
 #include <memory>
@@ -12,21 +12,22 @@
 #include "spate/http/client.h"
 #include "spate/net/connect.h"
 #include "spate/net/stream.h"
+#include "spate/net/tls.h"
 #include "spate/timer.h"
 
 namespace spate::http {
 
-// What is agreed with a proxy before its connection leads to the server.
+// The handshake with a proxy, after which its connection leads to the server.
 class Handshake {
  public:
   virtual ~Handshake() = default;
-  // What is sent first.
+  // Returns the first message.
   virtual std::string greeting() = 0;
   struct Step {
     enum class State : std::uint8_t { unfinished, whole, broken };
     State state = State::unfinished;
     std::size_t used = 0;
-    std::string reply{};  // What is sent then.
+    std::string reply{};  // Sent next.
     std::error_code error{};
   };
   virtual Step next(Bytes bytes) = 0;
@@ -39,7 +40,7 @@ class Connector;
 class ConnectorUser {
  public:
   // Called once, by the loop; may destroy the Connector.
-  virtual void on_made(Connector& connector, Result<Stream> stream) = 0;
+  virtual void on_made(Connector& connector, TlsResult<Stream> stream) = 0;
 
  protected:
   ~ConnectorUser() = default;
@@ -61,8 +62,9 @@ class Connector final : public StreamHandler {
   void open_later();
   void on_connected_to(Result<Stream> stream);
   void on_way(Stream stream);
-  void done(Result<Stream> stream);
-  void fail(std::error_code error) { done(std::unexpected(error)); }
+  void done(TlsResult<Stream> stream);
+  // The text of the failure is that of the error.
+  void fail(std::error_code error) { done(std::unexpected(TlsFailure{error, {}})); }
   void connect_to(std::string_view host, std::uint16_t port);
 
   Loop& loop_;
@@ -70,7 +72,7 @@ class Connector final : public StreamHandler {
   const Route& route_;
   ConnectorUser& user_;
   Connecting connecting_;
-  Stream stream_;  // While it is agreed with a proxy.
+  Stream stream_;  // During the handshake with a proxy.
   std::unique_ptr<Handshake> handshake_;
   bool is_agreed_ = false;
   Timer begin_;

@@ -15,10 +15,9 @@ namespace spate::http {
 
 namespace {
 
-// As those of a Stream.
+// The limits of a Stream.
 constexpr QueueLimits kLimits;
-// How long a tunnel waits for a server that takes nothing, or that has nothing to say to who has
-// ended.
+// The timeout of a tunnel whose server reads nothing, or sends nothing after our side has ended.
 constexpr Nanos kPatience{60'000'000'000};
 
 }  // namespace
@@ -50,7 +49,9 @@ bool Http2Call::ask(CallState& call) {
   return true;
 }
 
-// The server has said whether it takes any.
+std::size_t Http2Call::queued() const { return connection_->queued(); }
+
+// The server's settings state whether it supports upgrades (RFC 8441).
 void Http2Call::ask_for_upgrade(CallState& call) {
   clear(kAwaitsSettings);
   if (connection_->session().tunnels() == Http2Tunnels::refused)
@@ -61,12 +62,12 @@ void Http2Call::ask_for_upgrade(CallState& call) {
   call.core()->repeat(call, CallState::Repeat::after_refusal);
 }
 
-// ---- what comes in
+// ---- input
 
 void Http2Call::take_head(ResponseHead& head, Http2End end) {
   if (!call_) return;
   const Ref<CallState> call(call_.get());
-  set(kHeard);
+  set(kHasReceived);
   Framing framing;
   if (frame_response(head, call->method(), framing)) return refuse();
   if (is_informational(head.status)) {
@@ -75,10 +76,10 @@ void Http2Call::take_head(ResponseHead& head, Http2End end) {
   }
   set(kHasHead);
   connection_->note_answer();
-  // Frames say where a body ends. A length is the session's to check, but for an upgrade's.
+  // Frames delimit the body. The session checks Content-Length, except for an upgrade.
   if (framing.body == BodyKind::until_end) framing.body = BodyKind::chunked;
   if (end == Http2End::yes) framing.body = BodyKind::none;
-  if (call->asks_upgrade()) wake();  // There is none: our side is at its end.
+  if (call->asks_upgrade()) wake();  // There is no upgrade, so our side of the stream ends.
   call->take_head(head, framing);
   if (end == Http2End::yes) set(kEnded);
   go_on(*call);
@@ -87,7 +88,7 @@ void Http2Call::take_head(ResponseHead& head, Http2End end) {
 void Http2Call::take_upgrade(ResponseHead& head, Http2End end) {
   const Ref<Http2Call> self(this);
   const Ref<CallState> call(call_.get());
-  set(kHeard);
+  set(kHasReceived);
   set(kHasHead);
   connection_->note_answer();
   call->take_head(head, {.becomes_tunnel = true});
@@ -98,7 +99,7 @@ void Http2Call::take_upgrade(ResponseHead& head, Http2End end) {
   call->core()->upgrade(*call, std::move(*stream));
 }
 
-// In the place of the call.
+// Replaces the call by a tunnel.
 Result<Stream> Http2Call::open_tunnel(CallState& call) {
   auto ends = Stream::memory_pair(call.core()->loop());
   if (!ends) return std::unexpected(ends.error());
@@ -124,7 +125,7 @@ void Http2Call::take_body(Bytes bytes) {
     if (!tunnel_->take(bytes)) cut_tunnel();
     return;
   }
-  if (!call_) return;  // Of no interest any more; what comes is bounded by the window.
+  if (!call_) return;  // Not needed any more; the window bounds how much arrives.
   const Ref<CallState> call(call_.get());
   if (!is_within_length(*call, bytes.size())) return refuse();
   std::size_t used = 0;
@@ -135,7 +136,7 @@ void Http2Call::take_body(Bytes bytes) {
   go_on(*call);
 }
 
-// Of the answer to a CONNECT the session checks none, as there may be a tunnel.
+// The session does not check the length of the response to a CONNECT, because a tunnel may follow.
 bool Http2Call::is_within_length(CallState& call, std::size_t size) {
   if (!call.asks_upgrade() || call.framing.body == BodyKind::chunked) return true;
   if (size > call.body_left) return false;
@@ -151,7 +152,7 @@ void Http2Call::take_end() {
   go_on(*call);
 }
 
-// What is used up the server may send again.
+// Updates the window for used bytes.
 std::size_t Http2Call::show(CallState& call, Bytes bytes) {
   const std::size_t used = call.show(bytes);
   if (carries(call)) credit(used);
@@ -183,7 +184,7 @@ void Http2Call::show_more() {
   go_on(*call);
 }
 
-// After user code. What is behind a redirect is not waited for.
+// Called after user code. The body of a redirect is not awaited.
 void Http2Call::go_on(CallState& call) {
   if (!carries(call)) return;
   if (call.failure()) return fail(call, call.failure());
@@ -194,7 +195,7 @@ void Http2Call::go_on(CallState& call) {
   is_short ? fail(call, HttpError::response_truncated) : finish(call);
 }
 
-// ---- what goes out
+// ---- sending
 
 void Http2Call::send_body() {
   if (call_->body().waiting() > kLimits.high) set(kIsFull);
@@ -258,14 +259,14 @@ void Http2Call::on_end_sent() {
   if (tunnel_ != nullptr) tunnel_->on_end_sent();
 }
 
-// ---- how it ends
+// ---- the end
 
-// A stream that closes before the answer has ended: if the server says that this is no error, the
-// answer was shorter than it had said.
+// A stream that closes with NO_ERROR before the response has ended: the response was shorter than
+// declared.
 void Http2Call::on_stream_closed(Http2Code code, By by) {
   set(kIsClosed);
   if (tunnel_ != nullptr) tunnel_->on_stream_closed(code);
-  if (code == Http2Code::refused_stream && !has(kHeard)) set(kIsRefused);
+  if (code == Http2Code::refused_stream && !has(kHasReceived)) set(kIsRefused);
   if (error_) return;
   if (code == Http2Code::no_error) {
     error_ = HttpError::response_truncated;
@@ -278,12 +279,12 @@ void Http2Call::on_stream_closed(Http2Code code, By by) {
 
 bool Http2Call::has_news() const {
   if (has(kAwaitsSettings)) return connection_->session().tunnels() != Http2Tunnels::unknown;
-  return has(kIsClosed) && !has(kIsTold);
+  return has(kIsClosed) && !has(kIsReported);
 }
 
 void Http2Call::tell() {
   if (has(kAwaitsSettings)) return ask_for_upgrade(*call_);
-  set(kIsTold);
+  set(kIsReported);
   if (tunnel_ != nullptr) return close_tunnel();
   if (!call_) return connection_->forget(*this);
   if (has(kEnded)) return;
@@ -309,7 +310,7 @@ void Http2Call::close_tunnel() {
 void Http2Call::repeat() { call_->core()->repeat(*call_, CallState::Repeat::after_loss); }
 
 void Http2Call::lose(std::error_code error) {
-  const bool is_silent = !has(kHeard) && error == HttpError::response_truncated;
+  const bool is_silent = !has(kHasReceived) && error == HttpError::response_truncated;
   fail(*call_, is_silent ? system_error(ECONNRESET) : error);
 }
 
@@ -322,7 +323,7 @@ void Http2Call::finish(CallState& call) {
 }
 
 void Http2Call::fail(CallState& call, std::error_code error) {
-  call.core()->fail(call, error);  // Which comes to abandon().
+  call.core()->fail(call, error);  // This calls abandon().
 }
 
 void Http2Call::note_late() {
@@ -334,7 +335,7 @@ void Http2Call::abandon() {
   const Ref<CallState> keep = let_call_go();
 }
 
-// There is room for another before the user is told.
+// Frees the stream's slot before the callback, so that the user's next call can use it.
 Ref<CallState> Http2Call::let_call_go() {
   const Ref<Http2Call> own = Ref<Http2Call>::adopt(this);
   Ref<CallState> call = std::move(call_);
@@ -345,7 +346,7 @@ Ref<CallState> Http2Call::let_call_go() {
   const bool is_over = has(kIsClosed) || (has(kEnded) && has(kEndSent));
   if (was_asked && !is_over) connection_->give_up(id_);
   ClientHttp2& connection = *connection_;
-  if (has(kIsTold) || !was_asked) connection.forget(*this);
+  if (has(kIsReported) || !was_asked) connection.forget(*this);
   connection.note_free();
   return call;
 }

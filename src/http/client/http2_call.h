@@ -1,6 +1,6 @@
-// Http2Call: one stream of a connection of HTTP/2, and the call that it carries, or the tunnel that
-// has come of it. It lives as long as either: a stream whose call has gone is still to be closed,
-// and what was received in whole is still read when the connection has gone.
+// Http2Call: one stream of an HTTP/2 connection, with the call that it carries, or the tunnel of an
+// upgrade. It outlives either: a stream without a call must still be closed, and a response that
+// was received completely can be read after the connection is lost.
 #pragma once
 
 #include <cstddef>
@@ -28,27 +28,27 @@ class Http2Call final : public Carrier, public Http2Stream, public Counted, Http
  public:
   explicit Http2Call(ClientHttp2& connection) : connection_(&connection) {}
 
-  // Whether the connection had answered a call before.
+  // Whether the connection had carried a response before.
   enum class Use : bool { first, again };
-  // Sends the request, an upgrade's once the server's settings have come. False when memory runs
-  // out, or if there are no streams any more; then the call is as it was.
+  // Sends the request; for an upgrade only after the server's settings. False when memory runs out,
+  // or if there are no more stream ids; the call is then unchanged.
   bool begin(CallState& call, Use use);
 
-  // ---- what comes in; each may call user code. The connection may be out of the pool afterwards.
+  // ---- input; each function may call user code, and remove the connection from the pool
 
   bool has_head() const { return has(kHasHead); }
   void take_head(ResponseHead& head, Http2End end);
   bool asks_upgrade() const { return call_ && call_->asks_upgrade(); }
   std::string_view upgrade() const { return call_->upgrade(); }
-  // The server has agreed to that, which is shown as 101.
+  // Called when the server has accepted the upgrade, which is presented as 101.
   void take_upgrade(ResponseHead& head, Http2End end);
   void take_trailer(std::string_view name, std::string_view value);
-  // Those, or a head, are longer than they may be, or have too many fields.
+  // Called when the header section or the trailers exceed a limit.
   void refuse();
   void take_body(Bytes bytes);
   void take_end();
 
-  // ---- what goes out, in the session; nobody is called
+  // ---- output, called by the session; they call no user code
 
   Http2Piece next_piece(std::size_t most);
   void take(std::span<std::byte> target);
@@ -58,16 +58,17 @@ class Http2Call final : public Carrier, public Http2Stream, public Counted, Http
   enum class By : bool { server, us };
   void on_stream_closed(Http2Code code, By by);
 
-  // ---- how it ends
+  // ---- the end
 
-  // The stream has closed, which is to be told; or what it has waited for has come.
+  // True if the stream has closed and this was not reported, or an awaited event has occurred.
   bool has_news() const;
   void tell();
-  // The connection goes. What was received in whole stays; a tunnel goes with this.
+  // Called when the connection is lost. A complete response stays readable; a tunnel ends with
+  // this.
   void leave_connection() { connection_ = nullptr; }
-  // Then: the call may have been lost with it.
+  // Returns whether the response was incomplete. Valid after that.
   bool is_lost() const { return call_ && !has(kEnded); }
-  bool may_repeat() const { return has(kIsReused) && !has(kHeard) && call_->may_repeat(); }
+  bool may_repeat() const { return has(kIsReused) && !has(kHasReceived) && call_->may_repeat(); }
   void repeat();
   void lose(std::error_code error);
 
@@ -75,7 +76,8 @@ class Http2Call final : public Carrier, public Http2Stream, public Counted, Http
 
   void send_body() override;
   bool is_full() const override { return has(kIsFull); }
-  void pause() override {}  // What comes is kept, and not credited.
+  std::size_t queued() const override;
+  void pause() override {}  // Input is kept, and its window is not updated.
   void resume() override {}
   bool has_kept() const override { return !in_.empty() || has(kEnded); }
   void show_more() override;
@@ -84,19 +86,20 @@ class Http2Call final : public Carrier, public Http2Stream, public Counted, Http
 
  private:
   enum Flag : std::uint16_t {
-    kIsReused = 1 << 0,         // The connection.
-    kHeard = 1 << 1,            // Something of an answer has come.
-    kHasHead = 1 << 2,          // All of it, and not of 1xx.
-    kEnded = 1 << 3,            // All of the answer has come.
-    kEndSent = 1 << 4,          // All of the request has been sent.
-    kShowing = 1 << 5,          // What was kept: what comes meanwhile is behind it.
+    kIsReused = 1 << 0,         // The connection had carried a response before.
+    kHasReceived = 1 << 1,      // A byte of the response was received.
+    kHasHead = 1 << 2,          // The final header section, not that of a 1xx.
+    kEnded = 1 << 3,            // The response is complete.
+    kEndSent = 1 << 4,          // The request was sent completely.
+    kShowing = 1 << 5,          // Kept bytes are being passed on: new ones must be appended after
+                                // them.
     kIsFull = 1 << 6,           //
-    kIsAwaited = 1 << 7,        // The session has found nothing to send.
-    kIsClosed = 1 << 8,         // The stream is,
-    kIsTold = 1 << 9,           // which was told.
-    kIsRefused = 1 << 10,       // The server has not looked at the request.
-    kAwaitsSettings = 1 << 11,  // Nothing has been sent yet.
-    kIsCut = 1 << 12            // A tunnel is, by us.
+    kIsAwaited = 1 << 7,        // The session found nothing to send, and must be resumed.
+    kIsClosed = 1 << 8,         // The stream has closed,
+    kIsReported = 1 << 9,       // and this was reported.
+    kIsRefused = 1 << 10,       // The server did not process the request.
+    kAwaitsSettings = 1 << 11,  // Nothing was sent yet.
+    kIsCut = 1 << 12            // A tunnel was reset by the client.
   };
   bool has(unsigned flags) const { return (flags_ & flags) != 0; }
   void set(Flag flag) { flags_ = static_cast<std::uint16_t>(flags_ | flag); }
@@ -125,11 +128,11 @@ class Http2Call final : public Carrier, public Http2Stream, public Counted, Http
   void give_up(std::error_code error);
 
   ClientHttp2* connection_;
-  Ref<CallState> call_;  // While it has one, it is referred to itself.
-  Buffer in_;            // Of the body, for a call that has paused.
+  Ref<CallState> call_;  // While set, it holds a reference to this.
+  Buffer in_;            // Bytes of the body that arrived during a pause.
   std::unique_ptr<Http2Fields> trailers_;
   std::unique_ptr<Http2Tunnel> tunnel_;
-  std::error_code error_;  // Why the stream has closed.
+  std::error_code error_;  // Why the stream closed.
   Http2TrailerSection section_;
   std::int32_t id_ = 0;
   std::uint16_t flags_ = 0;

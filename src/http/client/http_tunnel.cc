@@ -1,4 +1,4 @@
-// CONNECT: a tunnel through an HTTP proxy (RFC 9110 §9.3.6).
+// A tunnel through an HTTP proxy by CONNECT (RFC 9110 §9.3.6).
 #include <memory>
 #include <new>
 #include <string>

@@ -20,13 +20,14 @@ namespace {
 
 bool may_be_http2(ClientCore& core, const Route& route) {
   const ClientOptions& options = core.options();
-  if (!options.http2 || route.is_http1 || route.is_told_url()) return false;
+  if (!options.http2 || route.is_http1 || route.sends_absolute_url()) return false;
   return route.is_secure || options.http2_without_tls;
 }
 
 }  // namespace
 
-// Until a server has answered in another way, a connection is taken for one that is shared.
+// Assumes HTTP/2 until a connection turns out otherwise, so that a burst of calls makes one
+// connection.
 Origin::Origin(ClientCore& core, const Route& route)
     : core_(core), route_(route), is_shared_(may_be_http2(core, route)) {}
 
@@ -42,7 +43,7 @@ void Origin::add(CallState& call, Place place) {
   serve();
 }
 
-// What is being made for it is given up.
+// Cancels connections that are being made and are not needed any more.
 void Origin::remove(CallState& call) {
   waiting_.remove(call);
   call.waits_in = nullptr;
@@ -63,7 +64,7 @@ void Origin::serve_free() {
   }
 }
 
-// One that has calls already comes first, so that others may end.
+// Prefers a connection with calls, so that others can become idle and close.
 ClientConnection* Origin::free_connection() const {
   for (const Ref<ClientConnection>& connection : connections_)
     if (connection->has_calls() && connection->has_room()) return connection.get();
@@ -78,7 +79,7 @@ bool Origin::carry(ClientConnection& connection, CallState& call) {
   return true;
 }
 
-// How many connections are made at a time.
+// How many connections are made concurrently.
 std::size_t Origin::wanted() const {
   return is_shared_ ? std::min<std::size_t>(waiting_.size(), 1) : waiting_.size();
 }
@@ -99,7 +100,8 @@ bool Origin::make_connection() {
 
 // ---- connections
 
-// Who has waited longer elsewhere, for want of connections, comes before those who wait here.
+// An older call of another origin, which waits because of the total limit, comes before the calls
+// that wait here.
 void Origin::release(ClientConnection& connection) {
   CallState* call = waiting_.first_for_used();
   if (core_.is_turn_of_another(call)) return drop(connection, Ending::graceful);
@@ -110,7 +112,7 @@ void Origin::release(ClientConnection& connection) {
 void Origin::keep(ClientConnection& connection) {
   if (!connection.rest(core_.options().idle_timeout)) return drop(connection, Ending::graceful);
   if (connection.has_room()) idle_.push_back(&connection);
-  serve();  // One that needs a fresh one.
+  serve();  // For a call that needs a new connection.
 }
 
 void Origin::note_room(ClientConnection& connection) {
@@ -139,11 +141,11 @@ std::optional<Nanos> Origin::oldest_idle() const {
 
 void Origin::drop_oldest_idle() { drop(*idle_.front(), Ending::graceful); }
 
-void Origin::on_made(Connector& connector, Result<Stream> stream) {
+void Origin::on_made(Connector& connector, TlsResult<Stream> stream) {
   const auto at = std::ranges::find(connectors_, &connector, &std::unique_ptr<Connector>::get);
   const std::unique_ptr<Connector> done = std::move(*at);
   connectors_.erase(at);
-  if (!stream) return refuse(stream.error());
+  if (!stream) return refuse(stream.error().code, std::move(stream.error().text));
   is_shared_ = is_http2(*stream);
   if (is_shared_ && route_.is_http1) return refuse(HttpError::not_upgraded);
   Ref<ClientConnection> made = adopt(std::move(*stream));
@@ -155,10 +157,12 @@ void Origin::on_made(Connector& connector, Result<Stream> stream) {
   serve();
 }
 
-// There is no connection for who waits for one.
-void Origin::refuse(std::error_code error) {
+// Fails the first waiting call for which no connection can be made.
+void Origin::refuse(std::error_code error, std::string text) {
   core_.note_change();
-  if (waiting_.size() > connectors_.size()) core_.fail(*waiting_.first(), error);
+  if (waiting_.size() <= connectors_.size()) return;
+  waiting_.first()->explain_failure(std::move(text));
+  core_.fail(*waiting_.first(), error);
 }
 
 bool Origin::is_http2(const Stream& stream) const {

@@ -1,11 +1,12 @@
-// Origin: the connections of one route, those that are being made, and the calls that wait for one.
+// Origin: the connections of one route, those being made, and the calls that wait for one.
 //
-// Its functions call no user, but for on_made() at its end.
+// Its functions call no user code, except on_made() as its last action.
 #pragma once
 
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "http/client/call_list.h"
@@ -23,7 +24,7 @@ class Origin final : public ConnectorUser {
   Origin(ClientCore& core, const Route& route);
   Origin(const Origin&) = delete;
   Origin& operator=(const Origin&) = delete;
-  // Closes all.
+  // Closes all connections.
   ~Origin();
 
   ClientCore& core() const { return core_; }
@@ -32,10 +33,10 @@ class Origin final : public ConnectorUser {
 
   enum class Place : std::uint8_t { last, first };
   void add(CallState& call, Place place);
-  // It waits no more, and has got nothing.
+  // Removes a call that waits.
   void remove(CallState& call);
   const CallList& waiting() const { return waiting_; }
-  // Those that wait get what there is, and what may be made for them.
+  // Assigns connections to the waiting calls, and makes new ones as allowed.
   void serve();
 
   // ---- connections
@@ -43,16 +44,16 @@ class Origin final : public ConnectorUser {
   std::size_t size() const { return connections_.size() + connectors_.size(); }
   std::size_t idle() const { return idle_.size(); }
   bool is_empty() const { return size() == 0 && waiting_.empty(); }
-  // It is free for another call.
+  // Called when the connection is free for another call.
   void release(ClientConnection& connection);
-  // Of HTTP/2: it may take one more, or has none any more.
+  // Called when an HTTP/2 connection has room for a call, or has become idle.
   void note_room(ClientConnection& connection);
   void drop(ClientConnection& connection, ClientConnection::Ending ending);
-  // Since when the one is idle that was used the longest time ago.
+  // Returns since when the least recently used idle connection is idle.
   std::optional<Nanos> oldest_idle() const;
   void drop_oldest_idle();
 
-  void on_made(Connector& connector, Result<Stream> stream) override;
+  void on_made(Connector& connector, TlsResult<Stream> stream) override;
 
  private:
   bool carry(ClientConnection& connection, CallState& call);
@@ -62,15 +63,15 @@ class Origin final : public ConnectorUser {
   std::size_t wanted() const;
   bool is_http2(const Stream& stream) const;
   Ref<ClientConnection> adopt(Stream stream);
-  void refuse(std::error_code error);
+  void refuse(std::error_code error, std::string text = {});
   void make_connections();
   bool make_connection();
 
   ClientCore& core_;
   const Route route_;
-  bool is_shared_;  // Its connections are, or may be: they are of HTTP/2.
+  bool is_shared_;  // Its connections are, or may be, HTTP/2.
   std::vector<Ref<ClientConnection>> connections_;
-  std::vector<ClientConnection*> idle_;  // The last has been used last.
+  std::vector<ClientConnection*> idle_;  // The most recently used is last.
   std::vector<std::unique_ptr<Connector>> connectors_;
   CallList waiting_;
 };

@@ -10,7 +10,7 @@ namespace spate::http {
 
 namespace {
 
-// "user:password@" behind the scheme, which no other URL may have: takes it out.
+// Removes "user:password@" after the scheme, which Url::parse() does not accept.
 bool take_credentials(std::string& url, Proxy& proxy) {
   const std::size_t begin = url.find("://") + 3;
   const std::size_t end = url.substr(0, url.find('/', begin)).rfind('@');

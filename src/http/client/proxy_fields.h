@@ -1,4 +1,4 @@
-// What a proxy is told, and whether it can be.
+// The credentials of a proxy, and their checks.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace spate::http {
 
-// Of a name and a password of SOCKS5.
+// The limit of a name and a password in SOCKS5.
 inline constexpr std::size_t kMostSocksText = 255;
 
 inline bool is_valid(const Proxy& proxy) {
@@ -19,7 +19,7 @@ inline bool is_valid(const Proxy& proxy) {
          (proxy.user.size() <= kMostSocksText && proxy.password.size() <= kMostSocksText);
 }
 
-// RFC 7617.
+// Returns credentials for Basic authentication (RFC 7617).
 inline std::string basic_credentials(const Proxy& proxy) {
   return "Basic " + base64(proxy.user + ":" + proxy.password);
 }

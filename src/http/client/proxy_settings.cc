@@ -9,6 +9,7 @@
 #include "spate/http/proxy.h"
 #include "spate/http/url.h"
 #include "spate/net/address.h"
+#include "spate/net/network.h"
 
 namespace spate::http {
 
@@ -16,19 +17,19 @@ namespace {
 
 constexpr std::string_view kLoopback = "localhost,127.0.0.0/8,::1";
 
-// ---- what no_proxy says
+// ---- parsing of no_proxy
 
 struct Entry {
   std::string_view host;  // Without brackets.
   std::optional<std::uint64_t> port;
-  std::optional<std::uint64_t> prefix;  // Bits of an address.
+  std::string_view network;  // The host, with the prefix length of a network.
 };
 
 std::optional<std::uint64_t> number_of(std::string_view text) {
   return parse_number(text, Overflow::saturates);
 }
 
-// One colon begins a port; several, without brackets, are an IPv6 address.
+// One colon begins a port. Several, without brackets, are an IPv6 address.
 Entry parse_entry(std::string_view text) {
   Entry entry{text, {}, {}};
   const std::size_t bracket = text.starts_with('[') ? text.find(']') : std::string_view::npos;
@@ -39,27 +40,13 @@ Entry parse_entry(std::string_view text) {
     entry.host = text.substr(0, colon);
   }
   if (bracket != std::string_view::npos) entry.host = text.substr(1, bracket - 1);
-  if (const std::size_t slash = entry.host.find('/'); slash != std::string_view::npos) {
-    entry.prefix = number_of(entry.host.substr(slash + 1)).value_or(UINT64_MAX);
-    entry.host = entry.host.substr(0, slash);
-  }
+  entry.network = entry.host;
   return entry;
 }
 
-bool have_common_prefix(Bytes a, Bytes b, std::uint64_t bits) {
-  if (a.size() != b.size() || bits > a.size() * 8) return false;
-  for (std::size_t i = 0; i < bits; ++i) {
-    const auto differ = a[i / 8] ^ b[i / 8];
-    if ((differ & (std::byte{0x80} >> (i % 8))) != std::byte{0}) return false;
-  }
-  return true;
-}
-
 bool covers_address(const Entry& entry, const Address& address) {
-  const Result<Address> known = Address::ip(entry.host, 0);
-  if (!known) return false;
-  const Bytes bytes = known->ip_bytes();
-  return have_common_prefix(bytes, address.ip_bytes(), entry.prefix.value_or(bytes.size() * 8));
+  const Result<Network> known = Network::parse(entry.network);
+  return known && known->contains(address);
 }
 
 bool covers_name(const Entry& entry, std::string_view name) {
@@ -67,7 +54,8 @@ bool covers_name(const Entry& entry, std::string_view name) {
   if (known.starts_with("*.")) known.remove_prefix(1);
   if (known.starts_with('.')) known.remove_prefix(1);
   if (name.ends_with('.')) name.remove_suffix(1);
-  if (entry.prefix || known.empty() || known.size() > name.size()) return false;
+  if (known.ends_with('.')) known.remove_suffix(1);
+  if (known.contains('/') || known.empty() || known.size() > name.size()) return false;
   const std::size_t before = name.size() - known.size();
   return equal_ignoring_case(name.substr(before), known) &&
          (before == 0 || name[before - 1] == '.');

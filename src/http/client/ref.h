@@ -1,5 +1,5 @@
-// Ref: keeps an object as long as somebody needs it: its owner, a handle, or a function on the
-// stack that goes on with it after user code was called.
+// Ref: a reference-counting pointer. The owner, a handle, or a function on the stack that continues
+// after user code each hold one.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ class Ref {
     if (object_ != nullptr) drop(object_);
   }
 
-  // A reference that is taken over: from leak().
+  // Takes over a reference released by leak().
   static Ref adopt(T* object) {
     Ref ref;
     ref.object_ = object;
@@ -54,7 +54,8 @@ class Ref {
 
  private:
   Counted& counted() const { return *object_; }
-  // Out of line, as g++ 12 else takes the first of two references for the last.
+  // Out of line: g++ 12 would otherwise warn about a use after free, because it takes the first of
+  // two references for the last.
   [[gnu::noinline]] static void drop(T* object) {
     if (--static_cast<Counted&>(*object).refs_ == 0) delete object;
   }

@@ -10,7 +10,8 @@ namespace spate::http {
 
 namespace {
 
-// Of a long body at a time: what the kernel does not take is copied.
+// The portion of a long body that is written at a time: bytes that the kernel does not take are
+// copied.
 constexpr std::size_t kPortion = 64 * 1024;
 
 }  // namespace
@@ -38,7 +39,7 @@ bool RequestBody::takes(std::uint64_t more) const {
 }
 
 bool RequestBody::append(Bytes bytes) {
-  if (!takes(bytes.size()) || !rest_.append(bytes)) return false;
+  if (!rest_.append(bytes)) return false;
   taken_ += bytes.size();
   return true;
 }
@@ -51,7 +52,7 @@ void RequestBody::append(Buffer&& buffer) {
 bool RequestBody::end(Fields trailers) {
   has_ended_ = true;
   trailers_ = std::move(trailers);
-  return content_ == Content::unsized || taken_ == size_;
+  return may_be_trailers(trailers_) && (content_ == Content::unsized || taken_ == size_);
 }
 
 // ---- sending
@@ -72,6 +73,7 @@ bool RequestBody::send_held(Stream& stream) {
     const Bytes portion = left.first(std::min(left.size(), kPortion));
     if (!stream.write(portion)) return false;
     offset_ += portion.size();
+    passed_ += portion.size();
     if (portion.size() < left.size()) continue;
     ++at_;
     offset_ = 0;
@@ -95,6 +97,7 @@ bool RequestBody::send_end(Stream& stream) {
 
 bool RequestBody::send_rest(Stream& stream) {
   has_begun_ = true;
+  passed_ += rest_.size();
   if (content_ == Content::sized) return stream.write(std::move(rest_));
   const ChunkHeader header(rest_.size());
   return stream.write(header.text()) && stream.write(std::move(rest_)) && stream.write(kChunkEnd);
@@ -105,7 +108,7 @@ bool RequestBody::is_sent() const {
   return content_ == Content::sized ? taken_ == size_ && rest_.empty() : is_end_sent_;
 }
 
-// ---- by pieces
+// ---- in pieces
 
 bool RequestBody::is_last(std::uint64_t size) const {
   if (size < ready()) return false;
@@ -115,6 +118,7 @@ bool RequestBody::is_last(std::uint64_t size) const {
 
 void RequestBody::take(std::span<std::byte> target) {
   has_begun_ = true;
+  passed_ += target.size();
   if (is_upload_) {
     rest_.read(target);
   } else {
@@ -125,6 +129,7 @@ void RequestBody::take(std::span<std::byte> target) {
 
 bool RequestBody::take(std::size_t size, Buffer& target) {
   has_begun_ = true;
+  passed_ += size;
   if (is_upload_) return target.append(rest_, size);
   if (!target.append_shared(rest_, static_cast<std::size_t>(sent_), size)) return false;
   sent_ += size;

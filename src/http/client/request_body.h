@@ -1,5 +1,5 @@
-// RequestBody: what is sent behind the head of a request: bytes that are there from the beginning,
-// and may be sent once more, or an upload, which comes piece by piece.
+// RequestBody: the body of a request: bytes that are complete from the beginning, and can be sent
+// again, or an upload, which arrives in pieces.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@ namespace spate::http {
 
 class RequestBody {
  public:
-  // False when memory runs out.
+  // Stores a complete body. False when memory runs out.
   bool hold(Bytes copied, Buffer&& content);
   // `size` may be kUnknownSize.
   void expect_upload(std::uint64_t size);
-  // There is none any more: of a redirect.
+  // Removes the body, for a redirect.
   void drop();
 
   Content content() const { return content_; }
@@ -30,27 +30,30 @@ class RequestBody {
   // ---- an upload
 
   bool takes(std::uint64_t more) const;
+  // Adds bytes that takes() allows. False when memory runs out.
   bool append(Bytes bytes);
   void append(Buffer&& buffer);
-  // False if it does not have its size.
+  // Ends the upload. False if its size is wrong, or if the trailers may not be sent.
   bool end(Fields trailers);
   bool has_ended() const { return has_ended_; }
   std::size_t waiting() const { return is_upload_ ? rest_.size() : 0; }
 
   // ---- sending
 
-  // The whole can be sent, from the beginning: of an upload only if nothing has left yet.
+  // True if the body can be sent from the beginning: an upload only if nothing was sent yet.
   bool may_begin() const { return !is_upload_ || !has_begun_; }
   void begin();
-  // What the stream takes until it is full. False if it takes nothing any more.
+  // Sends until the stream is full. False if the stream accepts nothing any more.
   bool send(Stream& stream);
   bool is_sent() const;
+  // Returns how many bytes were passed on, in all attempts.
+  std::uint64_t passed() const { return passed_; }
 
-  // ---- or by pieces
+  // ---- or in pieces
 
-  // So many bytes are there to be sent.
+  // Returns how many bytes can be sent now.
   std::uint64_t ready() const { return is_upload_ ? rest_.size() : size_ - sent_; }
-  // Behind so many of them nothing comes.
+  // Returns whether the body ends after `size` more bytes.
   bool is_last(std::uint64_t size) const;
   const Fields& trailers() const { return trailers_; }
   void take(std::span<std::byte> target);
@@ -66,15 +69,16 @@ class RequestBody {
   Content content_ = Content::none;
   bool is_upload_ = false;
   bool has_begun_ = false;
-  bool has_ended_ = false;  // An upload, by the user.
+  bool has_ended_ = false;  // The user has ended the upload.
   bool is_end_sent_ = false;
   std::uint64_t size_ = 0;
-  std::uint64_t taken_ = 0;  // Of an upload.
-  std::uint64_t sent_ = 0;   // By pieces, of one that is no upload.
-  Buffer rest_;              // Of an upload: what waits; else all of the body.
-  Fields trailers_;          // Of an upload without a size.
-  Buffer::Pieces at_;        // Where to go on in it,
-  std::size_t offset_ = 0;   // and behind how many bytes.
+  std::uint64_t taken_ = 0;  // Bytes of the upload.
+  std::uint64_t sent_ = 0;   // By pieces, except of an upload.
+  std::uint64_t passed_ = 0;
+  Buffer rest_;             // The queue of an upload, otherwise the whole body.
+  Fields trailers_;         // For an upload without a size.
+  Buffer::Pieces at_;       // The next position in rest_: a piece,
+  std::size_t offset_ = 0;  // and the offset in it.
 };
 
 }  // namespace spate::http

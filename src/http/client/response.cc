@@ -4,7 +4,7 @@
 
 namespace spate::http {
 
-// A connection takes no answer whose length is no number.
+// Connections refuse a response with an invalid Content-Length.
 std::optional<std::uint64_t> Response::content_length() const {
   return parse_number(fields_[FieldId::content_length], Overflow::is_refused);
 }

@@ -1,4 +1,4 @@
-// Route: where a connection leads, and by which way. Calls of one route share connections.
+// Route: the target of a connection and the way to it. Calls of one route share connections.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,12 @@ struct Route {
   std::string host{};  // As a resolver takes it.
   std::uint16_t port = 0;
   Proxy proxy{};
-  bool is_http1 = false;  // Whatever else the server speaks: for an upgrade.
-  Address address{};      // Instead of the host's, if it is not empty.
+  bool is_http1 = false;  // Only HTTP/1.1, for an upgrade.
+  Address address{};           // Replaces the host's, if not empty.
+  std::string proxy_header{};  // PROXY protocol; empty: none.
 
-  // The proxy is told the whole URL, and speaks HTTP with us.
-  bool is_told_url() const { return proxy.kind == ProxyKind::http && !is_secure; }
+  // True if a proxy receives the whole URL by HTTP.
+  bool sends_absolute_url() const { return proxy.kind == ProxyKind::http && !is_secure; }
 };
 
 }  // namespace spate::http

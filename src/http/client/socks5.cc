@@ -1,4 +1,4 @@
-// SOCKS5 (RFC 1928), with a user's name and password if there is one (RFC 1929).
+// SOCKS5 (RFC 1928), with a user name and password if set (RFC 1929).
 #include <cerrno>
 #include <memory>
 #include <new>
@@ -19,7 +19,7 @@ constexpr char kConnect = 1;
 constexpr char kReserved = 0;
 enum AddressType : char { kIpv4 = 1, kName = 3, kIpv6 = 4 };
 
-// What a reply other than "succeeded" means.
+// Returns the error of a reply other than "succeeded".
 std::error_code error_of_reply(char reply) {
   switch (reply) {
     case 3:
@@ -80,7 +80,7 @@ class Socks5 final : public Handshake {
     return ask();
   }
 
-  // For the server; by its name, unless that is an address.
+  // Requests a connection to the server, by name unless the host is an address.
   Step ask() {
     place_ = Place::reply;
     std::string request{kVersion, kConnect, kReserved};

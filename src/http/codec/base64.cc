@@ -27,4 +27,21 @@ std::string base64(std::string_view text) {
   return encoded;
 }
 
+std::optional<std::string> decode_base64(std::string_view text) {
+  if (text.size() % 4 != 0) return {};
+  std::string decoded;
+  decoded.reserve(text.size() / 4 * 3);
+  std::uint32_t bits = 0;
+  std::size_t count = 0;
+  while (count < text.size() && text[count] != '=') {
+    const std::size_t digit = kBase64Digits.find(text[count]);
+    if (digit == std::string_view::npos) return {};
+    bits = bits << 6 | static_cast<std::uint32_t>(digit);
+    if (++count % 4 != 1) decoded += static_cast<char>(bits >> (6 - 2 * ((count - 1) % 4)));
+  }
+  // Only the canonical form is accepted, so that a secret has one spelling.
+  if (base64(decoded) != text) return {};
+  return decoded;
+}
+
 }  // namespace spate::http

@@ -5,8 +5,8 @@
 namespace spate::http {
 namespace {
 
-// Those of RFC 4648 §10.
-TEST(Base64, encodes_text_of_any_length) {
+// The vectors of RFC 4648 §10.
+TEST(Base64, EncodesTextOfAnyLength) {
   EXPECT_EQ(base64(""), "");
   EXPECT_EQ(base64("f"), "Zg==");
   EXPECT_EQ(base64("fo"), "Zm8=");
@@ -16,8 +16,22 @@ TEST(Base64, encodes_text_of_any_length) {
   EXPECT_EQ(base64("foobar"), "Zm9vYmFy");
 }
 
-TEST(Base64, has_two_digits_that_are_no_letters_or_numbers) {
+TEST(Base64, HasTwoSymbolsBesidesLettersAndDigits) {
   EXPECT_EQ(base64("\xfb\xff"), "+/8=");
+}
+
+TEST(Base64, DecodesItsOwnOutput) {
+  std::string text;
+  for (int i = 0; i < 300; ++i) {
+    EXPECT_EQ(decode_base64(base64(text)), text);
+    text += static_cast<char>(i * 7);
+  }
+}
+
+TEST(Base64, RefusesNonCanonicalText) {
+  for (const char* text : {"Z", "Zg", "Zg=", "Zg===", "Zh==", "Zm9=", "Zm=v", "=Zm9", "Zm9v====",
+                           "Zm 9", "Zm9-", "Zm9v\n"})
+    EXPECT_EQ(decode_base64(text), std::nullopt) << text;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Budget: how much of a thing is put up with: so many at once, and so many a second.
+// Budget: a limit on how often something may happen: a burst, and a rate per second.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ class Budget {
   constexpr Budget(std::int64_t most, std::int64_t per_second)
       : most_(most), per_second_(per_second), left_(most) {}
 
-  // False: there is none left.
+  // Takes one unit. False if none is left.
   bool spend(Nanos now) {
     refill(now);
     return --left_ >= 0;

@@ -1,6 +1,6 @@
-// Characters: the classes of RFC 9110 §5.5 and §5.6, and looking for the end of a run of them.
+// Character classes of RFC 9110 §5.5 and §5.6, and searches for the end of a run of them.
 //
-// Each search exists twice: by a table, byte after byte, and by vectors. They find the same.
+// Each search exists twice, with the same results: by a table, byte by byte, and by vectors.
 #pragma once
 
 #include <array>
@@ -16,9 +16,9 @@
 namespace spate::http {
 
 enum CharClass : std::uint8_t {
-  kToken = 1,    // What names are made of.
+  kToken = 1,    // Bytes of a token.
   kVisible = 2,  // 0x21 ... 0x7e.
-  kValue = 4,    // What a field's value may contain: all but controls, and the tab.
+  kValue = 4,    // Bytes of a field value: all except controls, but with the tab.
 };
 
 consteval std::array<std::uint8_t, 256> make_char_classes() {
@@ -44,7 +44,7 @@ inline bool is_in(char c, CharClass wanted) {
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 inline bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
-// The first byte that is not in a class; `end` if all are.
+// Returns the first byte that is not in the class; `end` if all are.
 inline const char* skip(const char* at, const char* end, CharClass wanted) {
   while (at != end && is_in(*at, wanted)) ++at;
   return at;
@@ -55,11 +55,11 @@ inline bool consists_of(std::string_view text, CharClass wanted) {
 inline bool is_token(std::string_view text) { return !text.empty() && consists_of(text, kToken); }
 
 std::string_view trimmed(std::string_view text);
-// Of ASCII, whatever the locale.
+// Compares ASCII, independent of the locale.
 bool equal_ignoring_case(std::string_view a, std::string_view b);
 inline char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
 
-// `begin`: from where on the text may be read, which is not behind `at`.
+// `begin` is the start of the readable text, at or before `at`.
 struct TableScan {
   static const char* line_feed(const char*, const char* at, const char* end) {
     while (at != end && *at != '\n') ++at;
@@ -86,14 +86,14 @@ struct VectorScan {
   static const char* visible_end(const char* begin, const char* at, const char* end) {
     return find(begin, at, end, [](Vector16 bytes) { return bytes.invisible(); });
   }
-  // Most names are of letters and "-" alone, and end with a colon.
+  // Fast path: most names have only letters and "-", and end with a colon.
   static const char* name_end(const char* begin, const char* at, const char* end) {
     at = find(begin, at, end, [](Vector16 bytes) { return bytes.not_of_names(); });
     return at != end && *at == ':' ? at : skip(at, end, kToken);
   }
 
  private:
-  // The first byte that `mask_of` finds; `end` if there is none. Most are among the first.
+  // Returns the first byte that `mask_of` finds; `end` if none. Usually it is near the beginning.
   template <class MaskOf>
   [[gnu::always_inline]] static const char* find(const char* begin, const char* at, const char* end,
                                                  MaskOf mask_of) {
@@ -114,7 +114,7 @@ struct VectorScan {
     }
     return find_in_rest(begin, at, end, mask_of);
   }
-  // Less than two vectors. The last bytes are looked at together with some in front of them.
+  // Less than two vectors are left. The last vector overlaps bytes in front of them.
   template <class MaskOf>
   static const char* find_in_rest(const char* begin, const char* at, const char* end,
                                   MaskOf mask_of) {
@@ -136,5 +136,12 @@ struct VectorScan {
 };
 
 using Scan = std::conditional_t<kVectorsPay, VectorScan, TableScan>;
+
+// Returns whether a field may be sent with this value (RFC 9110 §5.5): no control except the tab.
+// All values that are sent are checked here, in both protocols and on both sides.
+inline bool is_field_value(std::string_view value) {
+  const char* const end = value.data() + value.size();
+  return Scan::value_end(value.data(), value.data(), end) == end;
+}
 
 }  // namespace spate::http

@@ -35,14 +35,14 @@ void expect_same_ends(ScanFunction by_vector, ScanFunction by_table) {
   }
 }
 
-TEST(Scan, FindsTheSameByVectorAndByTable) {
+TEST(Scan, FindsTheSameEndByVectorAndByTable) {
   expect_same_ends(VectorScan::line_feed, TableScan::line_feed);
   expect_same_ends(VectorScan::value_end, TableScan::value_end);
   expect_same_ends(VectorScan::visible_end, TableScan::visible_end);
   expect_same_ends(VectorScan::name_end, TableScan::name_end);
 }
 
-TEST(Scan, FindsNamesToTheirEnd) {
+TEST(Scan, FindsTheEndOfAName) {
   for (const char* name :
        {"a", "X-1", "abc_def", "a-name-of-more-than-sixteen", "a.name_of~more-than_16"})
     for (const char* behind : {":", " :", "", "\r", "\x80", "@:"}) {
@@ -53,7 +53,7 @@ TEST(Scan, FindsNamesToTheirEnd) {
     }
 }
 
-TEST(Trimmed, LeavesBlanksWithin) {
+TEST(Trimmed, KeepsInnerBlanks) {
   EXPECT_EQ(trimmed(" \ta \tb\t "), "a \tb");
   EXPECT_EQ(trimmed(" \t"), "");
   EXPECT_EQ(trimmed("\r\n"), "\r\n");

@@ -12,11 +12,11 @@ namespace {
 
 constexpr int kMostDigits = 16;
 constexpr std::uint64_t kMostSize = INT64_MAX;
-constexpr std::uint32_t kFreeBytes = 16;  // Of a chunk's framing.
+constexpr std::uint32_t kFreeBytes = 16;  // Allowed framing per chunk.
 
 constexpr std::uint64_t bits_of(auto... ids) { return (bit_of(ids) | ...); }
 
-// One that frames what is over already is meant for somebody who reads it otherwise.
+// Fields that would frame a body that has already ended: an attack on another parser.
 constexpr std::uint64_t kRefusedTrailers =
     bits_of(FieldId::transfer_encoding, FieldId::content_length);
 constexpr std::uint64_t kNotInTrailers =
@@ -33,7 +33,7 @@ constexpr std::uint64_t kNotInTrailers =
             FieldId::proxy_authenticate, FieldId::cookie, FieldId::set_cookie) |
     bits_of(FieldId::content_encoding, FieldId::content_type, FieldId::content_range);
 
-// 0 ... 15, or -1.
+// Returns 0 ... 15, or -1.
 int hex_value(char c) {
   if (is_digit(c)) return c - '0';
   const char letter = lower(c);
@@ -44,6 +44,10 @@ int hex_value(char c) {
 
 bool may_be_trailer(FieldId id) {
   return id == FieldId::other || (kNotInTrailers & bit_of(id)) == 0;
+}
+
+bool may_be_trailers(const Fields& fields) {
+  return fields.is_complete() && !fields.view().contains_any(kNotInTrailers);
 }
 
 ChunkedDecoder::Step ChunkedDecoder::next(Bytes bytes, Fields& trailers) {
@@ -62,13 +66,14 @@ ChunkedDecoder::Step ChunkedDecoder::next(Bytes bytes, Fields& trailers) {
 }
 
 void ChunkedDecoder::take(std::size_t count) {
-  SPATE_ASSERT(place_ == Place::data ? count <= left_ : count == 0, "take what was shown");
+  SPATE_ASSERT(place_ == Place::data ? count <= left_ : count == 0,
+               "take() at most the bytes of data()");
   left_ -= count;
   size_ += count;
   if (place_ == Place::data && left_ == 0) place_ = Place::data_return;
 }
 
-// One byte of framing.
+// Processes one byte of framing.
 Refusal ChunkedDecoder::pass(char c) {
   if (++excess_ > kMostExcess + kFreeBytes) return bad_request("too much framing for its data");
   switch (place_) {
@@ -76,8 +81,10 @@ Refusal ChunkedDecoder::pass(char c) {
     case Place::size:
       if (add_digit(c)) return {};
       if (digits_ == 0 || hex_value(c) >= 0) return bad_request("a chunk's size is not a number");
-      // RFC 9112 §7.1.1 would have a blank here passed over: several programs refuse it.
-      place_ = is_blank(c) ? Place::broken : behind_size(c);
+      place_ = is_blank(c) ? behind_padding() : behind_size(c);
+      break;
+    case Place::padding:
+      if (!is_blank(c)) place_ = behind_size(c);
       break;
     case Place::size_line_feed:
       if (c != '\n') return bad_request("a chunk's size does not end with CR LF");
@@ -98,7 +105,11 @@ Refusal ChunkedDecoder::pass(char c) {
                                  : Refusal();
 }
 
-// False if it is none, or one too many.
+ChunkedDecoder::Place ChunkedDecoder::behind_padding() const {
+  return passes_blanks_ ? Place::padding : Place::broken;
+}
+
+// Adds a digit of the size. False if it is invalid, or one too many.
 bool ChunkedDecoder::add_digit(char c) {
   const int digit = hex_value(c);
   if (digit < 0 || digits_ == kMostDigits || left_ > kMostSize >> 4) return false;
@@ -113,14 +124,14 @@ ChunkedDecoder::Step ChunkedDecoder::fail(std::size_t used, Refusal refusal) {
   return {State::broken, used, {}, refusal};
 }
 
-// The next place, or `broken`. Blanks may be in front of an extension, not of CR.
+// Returns the next state, or `broken`. Blanks are allowed before an extension, not before CR.
 ChunkedDecoder::Place ChunkedDecoder::behind_size(char c) {
   if (c == '\r') return Place::size_line_feed;
   if (c == ';') return Place::name_begin;
   return is_blank(c) ? Place::blank_before_extension : Place::broken;
 }
 
-// Behind the size: *( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )
+// After the size: *( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )
 ChunkedDecoder::Place ChunkedDecoder::in_extension(char c) const {
   switch (place_) {
     case Place::blank_before_extension:
@@ -153,7 +164,7 @@ ChunkedDecoder::Place ChunkedDecoder::in_extension(char c) const {
   }
 }
 
-// What a chunk may have of framing goes with its size.
+// Data pays for framing: the excess is reduced in proportion to the chunk's size.
 void ChunkedDecoder::begin_data() {
   const std::uint64_t credit = kFreeBytes + 2 * std::min<std::uint64_t>(left_, kMostExcess);
   excess_ -= static_cast<std::uint32_t>(std::min<std::uint64_t>(excess_, credit));
@@ -170,7 +181,7 @@ ChunkedDecoder::Step ChunkedDecoder::next_trailers(Bytes bytes, std::size_t used
   looked_at_ = static_cast<std::uint32_t>(parsed.looked_at);
   if (parsed.state == Parsed::State::unfinished) return {State::unfinished, used};
   if (head.fields.contains_any(kRefusedTrailers))
-    return fail(used, bad_request("a trailer section frames its message"));
+    return fail(used, bad_request("the trailer section has a framing field"));
   for (const Field field : head.fields)
     if (may_be_trailer(field.id) && !trailers.add(field.name, field.value))
       return fail(used, {Status::service_unavailable, "no memory for trailers"});

@@ -61,7 +61,7 @@ int with_extension(std::string_view extension) {
   return chunked_refusal_of("1" + std::string(extension) + "\r\nx\r\n0\r\n\r\n");
 }
 
-TEST(ChunkedDecoder, ShowsTheDataOfAllChunks) {
+TEST(ChunkedDecoder, ReturnsTheDataOfAllChunks) {
   const std::string body = "5\r\nhello\r\n11\r\n, world, and all.\r\n0\r\n\r\n";
   const Decoded whole = decode(body + "GET");
   EXPECT_EQ(whole.data, "hello, world, and all.");
@@ -71,7 +71,7 @@ TEST(ChunkedDecoder, ShowsTheDataOfAllChunks) {
     for (const std::size_t most : {1u, 3u, 100u}) EXPECT_EQ(decode(body, step, most), decode(body));
 }
 
-TEST(ChunkedDecoder, ShowsWhatWasNotTakenAgain) {
+TEST(ChunkedDecoder, ReturnsUntakenDataAgain) {
   ChunkedDecoder decoder;
   Fields trailers;
   const std::string_view body = "3\r\nabc\r\n0\r\n\r\n";
@@ -92,7 +92,7 @@ TEST(ChunkedDecoder, ShowsWhatWasNotTakenAgain) {
   EXPECT_EQ(decoder.next(bytes_of("more"), trailers).state, Decoding::end);
 }
 
-TEST(ChunkedDecoder, TakesSizesOfHexadecimalDigits) {
+TEST(ChunkedDecoder, ParsesHexadecimalSizes) {
   for (const char* size : {"a", "A", "0a", "000000000000000a", "00A"})
     EXPECT_EQ(decode(std::string(size) + "\r\n0123456789\r\n0\r\n\r\n").data, "0123456789") << size;
   EXPECT_EQ(decode("7fffffffffffffff\r\n").refusal, 0);
@@ -102,7 +102,26 @@ TEST(ChunkedDecoder, TakesSizesOfHexadecimalDigits) {
     EXPECT_EQ(chunked_refusal_of(std::string(size) + "\r\nx"), 400) << size;
 }
 
-TEST(ChunkedDecoder, EndsLinesWithBothBytes) {
+TEST(ChunkedDecoder, AllowsBlanksAfterASizeOnlyOnRequest) {
+  for (const char* body : {"1  \r\nx\r\n0 \r\n\r\n", "1 ;a=b\r\nx\r\n0\t;c\r\n\r\n"}) {
+    EXPECT_EQ(chunked_refusal_of(body), 400) << body;
+    ChunkedDecoder lenient(ChunkedDecoder::Blanks::passed);
+    Fields trailers;
+    Decoded decoded;
+    go_on(lenient, body, SIZE_MAX, trailers, decoded);
+    EXPECT_EQ(decoded.data, "x") << body;
+    EXPECT_EQ(decoded.state, Decoding::end) << body;
+  }
+  for (const char* body : {" 1\r\nx", "1 1\r\nx", "1 x\r\nx", "1 \nx"}) {
+    ChunkedDecoder lenient(ChunkedDecoder::Blanks::passed);
+    Fields trailers;
+    Decoded decoded;
+    go_on(lenient, body, SIZE_MAX, trailers, decoded);
+    EXPECT_EQ(decoded.refusal, 400) << body;
+  }
+}
+
+TEST(ChunkedDecoder, RequiresCrLfLineEnds) {
   for (const char* body :
        {"1\nx\r\n0\r\n\r\n", "1\r\nx\n0\r\n\r\n", "1\r\nx\r0\r\n\r\n", "1\rx\r\n0\r\n\r\n",
         "1\r\nxX\n0\r\n\r\n", "1\rXx\r\n0\r\n\r\n", "1\r\nx\rX0\r\n\r\n", "1\r\nxx\r\n0\r\n\r\n",
@@ -112,7 +131,7 @@ TEST(ChunkedDecoder, EndsLinesWithBothBytes) {
     EXPECT_EQ(chunked_refusal_of(body), 400) << body;
 }
 
-TEST(ChunkedDecoder, ChecksExtensionsAndPassesOverThem) {
+TEST(ChunkedDecoder, ValidatesAndSkipsExtensions) {
   for (const char* extension :
        {";a", ";a=b", ";a=\"b\"", ";a;b=c;d=\"e\"", ";\ta", "; a", ";a = b", ";a =\t\"x; =\\\"y\"",
         ";a=\"\"", ";a=\"\\\\\"", ";a ;b", ";a=b ;c", ";a=\"b\" ;c", ";a=\"\xc3\xa4\t \""})
@@ -125,7 +144,7 @@ TEST(ChunkedDecoder, ChecksExtensionsAndPassesOverThem) {
     EXPECT_EQ(with_extension(extension), 400) << extension;
 }
 
-TEST(ChunkedDecoder, HasABudgetForWhatIsNotData) {
+TEST(ChunkedDecoder, LimitsFramingOverhead) {
   const auto extension = [](std::size_t size) { return ";" + std::string(size - 1, 'a'); };
   EXPECT_EQ(with_extension(extension(ChunkedDecoder::kMostExcess)), 0);
   EXPECT_EQ(with_extension(extension(ChunkedDecoder::kMostExcess + 20)), 400);
@@ -138,13 +157,13 @@ TEST(ChunkedDecoder, HasABudgetForWhatIsNotData) {
   EXPECT_EQ(chunked_refusal_of(body + "0\r\n\r\n"), 0);
 }
 
-TEST(ChunkedDecoder, BearsAnyNumberOfChunksOfOneByte) {
+TEST(ChunkedDecoder, AcceptsAnyNumberOfOneByteChunks) {
   std::string body;
   for (int i = 0; i < 100'000; ++i) body += "1\r\nx\r\n";
   EXPECT_EQ(decode(body + "0\r\n\r\n").data, std::string(100'000, 'x'));
 }
 
-TEST(ChunkedDecoder, KeepsTrailersThatMayBeThere) {
+TEST(ChunkedDecoder, StoresPermittedTrailers) {
   const Decoded decoded = decode(
       "0\r\nX-Sum: 1\r\nHost: h\r\n"
       "Authorization: a\r\nCookie: c\r\nETag: \"e\"\r\nIf-Match: *\r\n\r\nrest");
@@ -156,7 +175,7 @@ TEST(ChunkedDecoder, KeepsTrailersThatMayBeThere) {
     EXPECT_FALSE(may_be_trailer(id)) << name_of(id);
 }
 
-TEST(ChunkedDecoder, RefusesTrailersThatAreNoFields) {
+TEST(ChunkedDecoder, RefusesMalformedTrailers) {
   for (const char* trailers :
        {"Content-Length: 0\r\n\r\n", "A: b\r\nTransfer-Encoding: chunked\r\n\r\n", "A b\r\n\r\n",
         " A: b\r\n\r\n", "A : b\r\n\r\n", "A: b\n\n", "\n", "A: b\r\n c\r\n\r\n",
@@ -179,14 +198,14 @@ TEST(ChunkedDecoder, LimitsTrailers) {
   EXPECT_EQ(chunked_refusal_of(fields(101)), 431);
 }
 
-TEST(ChunkedDecoder, StaysBroken) {
+TEST(ChunkedDecoder, StaysFailed) {
   ChunkedDecoder decoder;
   Fields trailers;
   EXPECT_EQ(decoder.next(bytes_of("1;;"), trailers).state, Decoding::broken);
   EXPECT_EQ(decoder.next(bytes_of("0\r\n\r\n"), trailers).state, Decoding::broken);
 }
 
-TEST(ChunkedDecoder, IsBrokenWithoutMemoryForTrailers) {
+TEST(ChunkedDecoder, FailsWithoutMemoryForTrailers) {
   ChunkedDecoder decoder;
   Fields trailers;
   FaultPlan plan;
@@ -197,7 +216,7 @@ TEST(ChunkedDecoder, IsBrokenWithoutMemoryForTrailers) {
   EXPECT_EQ(step.refusal.status, Status::service_unavailable);
 }
 
-TEST(ChunkHeader, IsWhatTheDecoderReads) {
+TEST(ChunkHeader, IsReadByTheDecoder) {
   EXPECT_EQ(ChunkHeader(1).text(), "1\r\n");
   EXPECT_EQ(ChunkHeader(0x1f0).text(), "1f0\r\n");
   EXPECT_EQ(ChunkHeader(UINT64_MAX).text(), "ffffffffffffffff\r\n");

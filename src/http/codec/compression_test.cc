@@ -70,7 +70,7 @@ std::string raw_deflated(std::string_view text) {
   return zlib.substr(2, zlib.size() - 6);
 }
 
-TEST(Compression, ComesBack) {
+TEST(Compression, RoundTripsText) {
   for (const Coding coding : {Coding::gzip, Coding::deflate}) {
     for (const std::string& text : {std::string(), std::string("a"), std::string(100000, 'x')}) {
       const Inflated back = inflated(compressed(text, coding), coding);
@@ -81,7 +81,7 @@ TEST(Compression, ComesBack) {
   }
 }
 
-TEST(Compression, ComesBackInAnyPieces) {
+TEST(Compression, RoundTripsAnySplitOfTheText) {
   testing::Random random(9);
   Compressor compressor = *Compressor::make(Coding::gzip, 1);
   Decompressor decompressor = *Decompressor::make(Coding::gzip, kEnough);
@@ -105,12 +105,12 @@ TEST(Compression, ComesBackInAnyPieces) {
   }
 }
 
-TEST(Compression, IsSmaller) {
+TEST(Compression, ReducesTheSize) {
   EXPECT_LT(compressed(std::string(100000, 'x')).size(), 300u);
   EXPECT_EQ(compressed("a").substr(0, 3), "\x1f\x8b\x08");
 }
 
-TEST(Compression, ShowsAllThatWasFlushed) {
+TEST(Compression, EmitsAllInputOnFlush) {
   Compressor compressor = *Compressor::make(Coding::gzip);
   Decompressor decompressor = *Decompressor::make(Coding::gzip, kEnough);
   for (const std::string_view event : {"one", "two", "three"}) {
@@ -122,19 +122,19 @@ TEST(Compression, ShowsAllThatWasFlushed) {
   }
 }
 
-TEST(Decompression, TakesMembersThatFollowOneAnother) {
+TEST(Decompression, AcceptsConcatenatedMembers) {
   const Inflated back = inflated(compressed("one ") + compressed("") + compressed("two"));
   EXPECT_EQ(back.text, "one two");
   EXPECT_TRUE(back.is_done);
 }
 
-TEST(Decompression, TakesDeflateWithoutItsHead) {
+TEST(Decompression, AcceptsRawDeflate) {
   const Inflated back = inflated(raw_deflated("hello hello hello"), Coding::deflate);
   EXPECT_EQ(back.text, "hello hello hello");
   EXPECT_TRUE(back.is_done);
 }
 
-TEST(Decompression, IsDoneWithNothingAtAll) {
+TEST(Decompression, CompletesWithoutInput) {
   EXPECT_TRUE(inflated("").is_done);
   Decompressor decompressor = *Decompressor::make(Coding::gzip, kEnough);
   Bytes none;
@@ -143,7 +143,7 @@ TEST(Decompression, IsDoneWithNothingAtAll) {
   EXPECT_TRUE(decompressor.is_done());
 }
 
-TEST(Decompression, IsNotDoneWhenCutOff) {
+TEST(Decompression, IsIncompleteAfterTruncatedInput) {
   for (const Coding coding : {Coding::gzip, Coding::deflate}) {
     const std::string body = compressed("hello", coding);
     for (std::size_t size = 1; size < body.size(); ++size) {
@@ -155,7 +155,7 @@ TEST(Decompression, IsNotDoneWhenCutOff) {
   EXPECT_FALSE(inflated(compressed("a") + "\x1f").is_done);
 }
 
-TEST(Decompression, IsBrokenByGarbage) {
+TEST(Decompression, FailsOnGarbage) {
   const std::string good = compressed("hello");
   for (const std::string& body :
        {std::string("hello"), std::string("\x1f\x8b\x07x"), good + "x", good + std::string(1, '\0'),
@@ -180,7 +180,7 @@ TEST(Decompression, StopsABombAtTheLimit) {
   }
 }
 
-TEST(Decompression, TakesABodyThatIsExactlyAsLongAsTheLimit) {
+TEST(Decompression, AcceptsABodyOfExactlyTheLimit) {
   EXPECT_TRUE(inflated(compressed("hello"), Coding::gzip, 5).is_done);
   EXPECT_EQ(inflated(compressed("hello"), Coding::gzip, 4).error, std::errc::message_size);
   EXPECT_TRUE(inflated(compressed("he") + compressed("llo"), Coding::gzip, 5).is_done);
@@ -189,7 +189,7 @@ TEST(Decompression, TakesABodyThatIsExactlyAsLongAsTheLimit) {
   EXPECT_TRUE(inflated(compressed(""), Coding::gzip, 0).is_done);
 }
 
-TEST(Decompression, StopsWhenTheCallersRoomIsFull) {
+TEST(Decompression, StopsWhenTheCallersBufferIsFull) {
   const std::string body = compressed(std::string(1000, 'x'));
   Decompressor decompressor = *Decompressor::make(Coding::gzip, kEnough);
   Buffer target;
@@ -201,7 +201,7 @@ TEST(Decompression, StopsWhenTheCallersRoomIsFull) {
   EXPECT_TRUE(decompressor.is_done());
 }
 
-TEST(Decompression, RemainsBrokenUntilReset) {
+TEST(Decompression, RemainsFailedUntilReset) {
   Decompressor decompressor = *Decompressor::make(Coding::gzip, kEnough);
   EXPECT_TRUE(inflate_in_steps(decompressor, "garbage", 100, SIZE_MAX).error);
   EXPECT_TRUE(inflate_in_steps(decompressor, compressed("a"), 100, SIZE_MAX).error);
@@ -224,7 +224,7 @@ TEST(Compression, ReportsThatMemoryRanOut) {
   }
 }
 
-TEST(Compression, ReportsThatTheBufferGotNoMemory) {
+TEST(Compression, ReportsThatBufferAllocationFailed) {
   Compressor compressor = *Compressor::make(Coding::gzip);
   Decompressor decompressor = *Decompressor::make(Coding::gzip, kEnough);
   const std::string body = compressed("hello");
@@ -238,7 +238,7 @@ TEST(Compression, ReportsThatTheBufferGotNoMemory) {
   EXPECT_EQ(decompressor.error(), std::errc::not_enough_memory);
 }
 
-TEST(Compression, ReportsThatZlibGotNoMemoryForItsWindow) {
+TEST(Compression, ReportsThatZlibWindowAllocationFailed) {
   const std::string body = compressed(std::string(5000, 'x'));
   Decompressor decompressor = *Decompressor::make(Coding::gzip, kEnough);
   FaultPlan plan;
@@ -250,7 +250,7 @@ TEST(Compression, ReportsThatZlibGotNoMemoryForItsWindow) {
   EXPECT_EQ(decompressor.error(), std::errc::not_enough_memory);
 }
 
-TEST(CodingTest, IsItsNameAndBack) {
+TEST(CodingTest, CodingRoundTripsThroughItsName) {
   for (const Coding coding : {Coding::gzip, Coding::deflate})
     EXPECT_EQ(coding_of(name_of(coding)), coding);
   EXPECT_EQ(coding_of("X-GZip"), Coding::gzip);

@@ -38,9 +38,9 @@ Result<Compressor> Compressor::make(Coding coding, int level) {
   return Compressor(std::unique_ptr<Stream, Close>(stream));
 }
 
-// Until zlib leaves room: then it has nothing more to say.
+// Runs zlib until it leaves room in the output: then it has no more to write.
 bool Compressor::run(Bytes bytes, Buffer& target, int flush) {
-  SPATE_ASSERT(!has_ended_, "reset() it for another body");
+  SPATE_ASSERT(!has_ended_, "call reset() before compressing another body");
   z_stream& zlib = stream_->zlib;
   set_input(zlib, bytes);
   do {

@@ -17,7 +17,7 @@ bool is_tag_byte(char c) {
   return byte > ' ' && byte != '"' && byte != 0x7f;
 }
 
-// The size of the tag at the front; zero if there is none. A backslash is a byte like others.
+// Returns the size of the tag at the front; zero if invalid. A backslash has no special meaning.
 std::size_t size_of_tag(std::string_view text) {
   const std::size_t start = text.starts_with("W/") ? 2 : 0;
   if (!text.substr(start).starts_with('"')) return 0;
@@ -31,7 +31,7 @@ EntityTag tag_of(std::string_view text) {
   return {is_weak ? text.substr(2) : text, is_weak};
 }
 
-// Whether a list of tags, or "*", matches what is present.
+// Returns whether a list of tags, or "*", matches the representation.
 bool matches_any(std::string_view list, const Representation& present, EqualTags equal) {
   if (!present.exists) return false;
   list = trimmed(list);
@@ -47,7 +47,7 @@ bool matches_any(std::string_view list, const Representation& present, EqualTags
   return false;
 }
 
-// The date of a condition, if it counts.
+// Returns the date of a condition, if it is valid and applicable.
 std::optional<sys_seconds> date_of(std::optional<std::string_view> value,
                                    const Representation& present, sys_seconds now) {
   if (!value || !present.exists || !present.last_modified) return {};
@@ -61,7 +61,7 @@ bool if_range_holds(std::string_view value, const Representation& present, sys_s
   return date && *date == *present.last_modified;
 }
 
-// §13.2.2, steps 1 and 2.
+// RFC 9110 §13.2.2, steps 1 and 2.
 bool is_as_expected(const Conditions& conditions, const Representation& present, sys_seconds now) {
   if (conditions.if_match) return matches_any(*conditions.if_match, present, is_strongly_equal);
   const auto date = date_of(conditions.if_unmodified_since, present, now);

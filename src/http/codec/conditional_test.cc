@@ -33,7 +33,7 @@ TEST(EntityTagTest, IsStrongOrWeak) {
     EXPECT_FALSE(parse_entity_tag(text)) << text;
 }
 
-TEST(EntityTagTest, IsComparedAsTheRfcsTableHasIt) {
+TEST(EntityTagTest, ComparisonFollowsTheRfcTable) {
   const EntityTag strong{"\"1\"", false};
   const EntityTag weak{"\"1\"", true};
   const EntityTag other{"\"2\"", true};
@@ -50,7 +50,7 @@ TEST(Conditional, ProceedsWithoutConditions) {
   EXPECT_EQ(on_get({}, kAbsent), Verdict::proceed);
 }
 
-TEST(Conditional, IfMatchWantsOneOfTheTags) {
+TEST(Conditional, MismatchOfIfMatchFailsPrecondition) {
   for (const char* value :
        {"\"a\"", "*", " * ", "\"b\", \"a\"", "\"b\",,\"a\"", ", \"a\"", "\"b,\" , \"a\""})
     EXPECT_EQ(on_get({.if_match = value}), Verdict::proceed) << value;
@@ -64,7 +64,7 @@ TEST(Conditional, IfMatchWantsOneOfTheTags) {
   EXPECT_EQ(on_get({.if_match = "\"a\""}, {}), Verdict::precondition_failed);
 }
 
-TEST(Conditional, IfNoneMatchAnswersReadsWith304AndOthersWith412) {
+TEST(Conditional, MatchingIfNoneMatchYields304ForReadsAnd412Otherwise) {
   for (const char* value : {"\"a\"", "W/\"a\"", "*", "\"b\", W/\"a\""}) {
     EXPECT_EQ(on_get({.if_none_match = value}), Verdict::not_modified) << value;
     EXPECT_EQ(verdict(Method::head, {.if_none_match = value}), Verdict::not_modified);
@@ -74,21 +74,21 @@ TEST(Conditional, IfNoneMatchAnswersReadsWith304AndOthersWith412) {
   EXPECT_EQ(verdict(Method::put, {.if_none_match = "*"}, kAbsent), Verdict::proceed);
 }
 
-TEST(Conditional, IfModifiedSinceIsForReads) {
+TEST(Conditional, ReadsHonourIfModifiedSince) {
   EXPECT_EQ(on_get({.if_modified_since = kBefore}), Verdict::proceed);
   EXPECT_EQ(on_get({.if_modified_since = kThen}), Verdict::not_modified);
   EXPECT_EQ(verdict(Method::head, {.if_modified_since = kAfter}), Verdict::not_modified);
   EXPECT_EQ(verdict(Method::post, {.if_modified_since = kAfter}), Verdict::proceed);
 }
 
-TEST(Conditional, IfUnmodifiedSinceIsForAll) {
+TEST(Conditional, AllMethodsHonourIfUnmodifiedSince) {
   EXPECT_EQ(on_get({.if_unmodified_since = kBefore}), Verdict::precondition_failed);
   EXPECT_EQ(verdict(Method::put, {.if_unmodified_since = kBefore}), Verdict::precondition_failed);
   EXPECT_EQ(on_get({.if_unmodified_since = kThen}), Verdict::proceed);
   EXPECT_EQ(on_get({.if_unmodified_since = kAfter}), Verdict::proceed);
 }
 
-TEST(Conditional, IgnoresADateThatIsNone) {
+TEST(Conditional, IgnoresAnInvalidDate) {
   EXPECT_EQ(on_get({.if_modified_since = "tomorrow"}), Verdict::proceed);
   EXPECT_EQ(on_get({.if_unmodified_since = "yesterday"}), Verdict::proceed);
   EXPECT_EQ(on_get({.if_modified_since = kAfter}, {.etag = "\"a\""}), Verdict::proceed);
@@ -104,7 +104,7 @@ TEST(Conditional, TagsTakePrecedenceOverDates) {
             Verdict::precondition_failed);
 }
 
-TEST(Conditional, WhatHasToHoldComesBeforeWhatSavesTheBody) {
+TEST(Conditional, EvaluatesPreconditionsBeforeCacheValidators) {
   EXPECT_EQ(on_get({.if_match = "\"b\"", .if_none_match = "\"a\""}), Verdict::precondition_failed);
   EXPECT_EQ(on_get({.if_match = "\"a\"", .if_none_match = "\"a\""}), Verdict::not_modified);
   EXPECT_EQ(on_get({.if_modified_since = kThen, .if_unmodified_since = kBefore}),
@@ -112,7 +112,7 @@ TEST(Conditional, WhatHasToHoldComesBeforeWhatSavesTheBody) {
   EXPECT_EQ(on_get({.if_none_match = "\"a\"", .if_range = "\"b\""}), Verdict::not_modified);
 }
 
-TEST(Conditional, IfRangeHoldsForTheSameBytesOnly) {
+TEST(Conditional, WeakTagFailsIfRange) {
   for (const char* value : {"\"a\"", kThen})
     EXPECT_EQ(on_get({.if_range = value}), Verdict::proceed) << value;
   for (const char* value : {"\"b\"", "W/\"a\"", kBefore, kAfter, "", "a", "*", "\"a\", \"b\""})

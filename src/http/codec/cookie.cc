@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// Splits at the sign, and trims both sides. False if it is not there.
+// Splits at the '=', and trims both sides. False without one.
 bool split_pair(std::string_view pair, std::string_view& name, std::string_view& value) {
   const std::size_t sign = pair.find('=');
   name = trimmed(pair.substr(0, sign));
@@ -89,7 +89,7 @@ SameSite same_site_of(std::string_view value) {
   return equal_ignoring_case(value, "strict") ? SameSite::strict : SameSite::unset;
 }
 
-// RFC 6265 §5.2.2; none if it is to be ignored.
+// Parses RFC 6265 §5.2.2; nullopt if it must be ignored.
 std::optional<seconds> max_age_of(std::string_view value) {
   const bool is_negative = value.starts_with('-');
   const auto number = parse_number(value.substr(is_negative ? 1 : 0), Overflow::saturates);

@@ -19,7 +19,7 @@ bool is_date_delimiter(char c) {
          (byte >= 0x5b && byte <= 0x60) || (byte >= 0x7b && byte <= 0x7e);
 }
 
-// The number at the front, of `least` to `most` digits and no more; -1 if there is none.
+// Returns the number at the front, of `least` to `most` digits and no more; -1 if invalid.
 int leading_number(std::string_view text, std::size_t least, std::size_t most) {
   std::size_t digits = 0;
   int value = 0;
@@ -30,7 +30,7 @@ int leading_number(std::string_view text, std::size_t least, std::size_t most) {
   return digits >= least ? value : -1;
 }
 
-// "8:49:37", each of one or two digits; what follows is no digit. In seconds; -1 if it is none.
+// A time "8:49:37", each part with one or two digits, followed by a non-digit.
 struct DayTime {
   int hour = -1;
   int minute = 0;
@@ -48,7 +48,7 @@ DayTime leading_time(std::string_view text) {
   return {numbers[0], numbers[1], numbers[2]};
 }
 
-// 1 ... 12; 0 if it is none.
+// Returns 1 ... 12; 0 if invalid.
 int month_at(std::string_view text) {
   constexpr std::array<std::string_view, 12> kMonthNames = {
       "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"};
@@ -58,7 +58,7 @@ int month_at(std::string_view text) {
   return 0;
 }
 
-// The first piece that can be one is the time, the day, and so on.
+// The first token that can be a time is the time, and so on for day, month and year.
 struct DatePieces {
   DayTime time;
   int day = -1;

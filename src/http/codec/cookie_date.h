@@ -1,4 +1,4 @@
-// The dates of cookies, which user agents read in almost any form (RFC 6265 §5.1.1).
+// The dates of cookies, which user agents accept in almost any format (RFC 6265 §5.1.1).
 #pragma once
 
 #include <chrono>

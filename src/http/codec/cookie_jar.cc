@@ -10,7 +10,9 @@ namespace {
 
 using std::chrono::sys_seconds;
 
-// RFC 6265 §5.1.3: the same, or a name below it.
+constexpr std::string_view kBetweenCookies = "; ";
+
+// RFC 6265 §5.1.3: equal, or a subdomain.
 bool is_in_domain(std::string_view host, std::string_view domain) {
   if (host == domain) return true;
   if (!host.ends_with(domain) || is_ipv4(host) || host.starts_with('[')) return false;
@@ -35,7 +37,7 @@ std::string in_lower_case(std::string_view text) {
   return made;
 }
 
-// More than a label, which would be a top level, and no root behind it.
+// True for more than one label (a single one is a top-level domain), without a trailing dot.
 bool has_labels(std::string_view domain) {
   return domain.contains('.') && !domain.starts_with('.') && !domain.ends_with('.');
 }
@@ -110,21 +112,35 @@ bool CookieJar::store(const Url& url, std::string_view field, sys_seconds now) {
   return true;
 }
 
-std::string CookieJar::header(const Url& url, sys_seconds now) {
-  ++operations_;
-  std::vector<const Stored*> sent;
+// Returns the matching cookies in the order of RFC 6265 §5.4.
+std::vector<CookieJar::Stored*> CookieJar::cookies_for(const Url& url, sys_seconds now) {
+  std::vector<Stored*> found;
   for (Stored& cookie : cookies_) {
-    if (cookie.expires <= now || !cookie.is_for(url)) continue;
-    cookie.used = operations_;
-    sent.push_back(&cookie);
+    if (cookie.expires > now && cookie.is_for(url)) found.push_back(&cookie);
   }
-  std::ranges::sort(sent, [](const Stored* a, const Stored* b) {
+  std::ranges::sort(found, [](const Stored* a, const Stored* b) {
     if (a->path.size() != b->path.size()) return a->path.size() > b->path.size();
     return a->created < b->created;
   });
+  return found;
+}
+
+std::string CookieJar::header(const Url& url, sys_seconds now) {
+  ++operations_;
+  const std::vector<Stored*> found = cookies_for(url, now);
+  std::size_t room = limits_.header;
+  for (const bool is_secure : {true, false}) {
+    for (Stored* cookie : found) {
+      const std::size_t size = cookie->size() + kBetweenCookies.size();
+      if (cookie->is_secure != is_secure || size > room + kBetweenCookies.size()) continue;
+      room -= std::min(room, size);
+      cookie->used = operations_;
+    }
+  }
   std::string text;
-  for (const Stored* cookie : sent) {
-    if (!text.empty()) text += "; ";
+  for (const Stored* cookie : found) {
+    if (cookie->used != operations_) continue;
+    if (!text.empty()) text += kBetweenCookies;
     text.append(cookie->name).append("=").append(cookie->value);
   }
   return text;
@@ -142,14 +158,18 @@ void CookieJar::keep_limits(const std::string& domain) {
   if (cookies_.size() > limits_.total) remove_oldest(nullptr);
 }
 
-// Of one domain, or of all.
+// Removes from one domain, or from all.
 void CookieJar::remove_oldest(const std::string* domain) {
   auto oldest = cookies_.end();
   for (auto cookie = cookies_.begin(); cookie != cookies_.end(); ++cookie) {
     if (domain != nullptr && cookie->domain != *domain) continue;
-    if (oldest == cookies_.end() || cookie->used < oldest->used) oldest = cookie;
+    if (oldest == cookies_.end() || goes_before(*cookie, *oldest)) oldest = cookie;
   }
   cookies_.erase(oldest);
+}
+
+bool CookieJar::goes_before(const Stored& a, const Stored& b) {
+  return a.is_secure != b.is_secure ? b.is_secure : a.used < b.used;
 }
 
 }  // namespace spate::http

@@ -28,7 +28,7 @@ TEST(CookieJarTest, SendsBackToTheHostThatSetIt) {
     EXPECT_EQ(cookies_for(jar, url), "") << url;
 }
 
-TEST(CookieJarTest, SendsToNamesBelowADomain) {
+TEST(CookieJarTest, SendsCookiesToSubdomainsOfTheirDomain) {
   CookieJar jar;
   EXPECT_TRUE(store_cookie(jar, "http://a.h.test/", "n=v; Domain=.H.test"));
   for (const char* url : {"http://h.test/", "http://a.h.test/", "http://b.c.h.test/"})
@@ -38,7 +38,7 @@ TEST(CookieJarTest, SendsToNamesBelowADomain) {
     EXPECT_EQ(cookies_for(jar, url), "") << url;
 }
 
-TEST(CookieJarTest, RefusesADomainThatIsNotThatOfTheHost) {
+TEST(CookieJarTest, RefusesADomainThatDoesNotMatchTheHost) {
   CookieJar jar;
   for (const char* domain : {"b.h.test", "other.test", "test", "com", "evil.a.h.test", "h.tes",
                              ".test.", "st", "ah.test", "h.test.", "..test"})
@@ -47,7 +47,7 @@ TEST(CookieJarTest, RefusesADomainThatIsNotThatOfTheHost) {
   EXPECT_EQ(jar.size(), 0u);
 }
 
-TEST(CookieJarTest, TakesADomainOfOneLabelForTheHostItselfOnly) {
+TEST(CookieJarTest, SingleLabelDomainMatchesOnlyTheHostItself) {
   CookieJar jar;
   EXPECT_TRUE(store_cookie(jar, "http://localhost/", "n=v; Domain=localhost"));
   EXPECT_EQ(cookies_for(jar, "http://localhost/"), "n=v");
@@ -55,7 +55,7 @@ TEST(CookieJarTest, TakesADomainOfOneLabelForTheHostItselfOnly) {
   EXPECT_FALSE(store_cookie(jar, "http://a.localhost/", "n=v; Domain=localhost"));
 }
 
-TEST(CookieJarTest, TakesAnAddressAsAWhole) {
+TEST(CookieJarTest, IpAddressMatchesOnlyAsAWhole) {
   CookieJar jar;
   EXPECT_FALSE(store_cookie(jar, "http://192.0.2.1/", "n=v; Domain=2.1"));
   EXPECT_FALSE(store_cookie(jar, "http://192.0.2.1/", "n=v; Domain=0.2.1"));
@@ -65,7 +65,7 @@ TEST(CookieJarTest, TakesAnAddressAsAWhole) {
   EXPECT_EQ(cookies_for(jar, "http://[::1]/"), "n=6");
 }
 
-TEST(CookieJarTest, SendsToPathsBelowThatOfTheCookie) {
+TEST(CookieJarTest, SendsCookiesToPathsBelowTheirPath) {
   CookieJar jar;
   EXPECT_TRUE(store_cookie(jar, "http://h/", "n=v; Path=/a"));
   for (const char* url : {"http://h/a", "http://h/a/", "http://h/a/b", "http://h/a?b"})
@@ -74,7 +74,7 @@ TEST(CookieJarTest, SendsToPathsBelowThatOfTheCookie) {
     EXPECT_EQ(cookies_for(jar, url), "") << url;
 }
 
-TEST(CookieJarTest, HasTheDirectoryOfTheRequestAsPath) {
+TEST(CookieJarTest, DefaultPathIsTheDirectoryOfTheRequest) {
   CookieJar jar;
   EXPECT_TRUE(store_cookie(jar, "http://h/a/b?c/d", "n=v"));
   EXPECT_EQ(cookies_for(jar, "http://h/a/x"), "n=v");
@@ -93,7 +93,7 @@ TEST(CookieJarTest, SendsLongerPathsAndOlderCookiesFirst) {
   EXPECT_EQ(cookies_for(jar, "http://h/x"), "c=3; b=4; a=2");
 }
 
-TEST(CookieJarTest, KeepsSecureOnesForTls) {
+TEST(CookieJarTest, SendsSecureCookiesOverTlsOnly) {
   CookieJar jar;
   EXPECT_FALSE(store_cookie(jar, "http://h.test/", "n=v; Secure"));
   EXPECT_TRUE(store_cookie(jar, "https://h.test/", "n=v; Secure; Domain=h.test"));
@@ -105,7 +105,7 @@ TEST(CookieJarTest, KeepsSecureOnesForTls) {
   EXPECT_EQ(cookies_for(jar, "https://h.test/"), "n=v; m=w");
 }
 
-TEST(CookieJarTest, KeepsTheRulesOfPrefixes) {
+TEST(CookieJarTest, NamePrefixRulesAreEnforced) {
   CookieJar jar;
   for (const char* field :
        {"__Secure-n=v", "__Host-n=v; Secure", "__Host-n=v; Path=/", "__Host-n=v; Secure; Path=/x",
@@ -116,7 +116,7 @@ TEST(CookieJarTest, KeepsTheRulesOfPrefixes) {
   EXPECT_TRUE(store_cookie(jar, "https://h.test/", "__Host-n=v; Secure; Path=/"));
 }
 
-TEST(CookieJarTest, ForgetsWhatHasExpired) {
+TEST(CookieJarTest, RemovesExpiredCookies) {
   CookieJar jar;
   store_cookie(jar, "http://h/", "a=1; Max-Age=10");
   store_cookie(jar, "http://h/", "b=2; Expires=Mon, 12 Jan 1970 13:46:50 GMT");  // 10 seconds later
@@ -132,7 +132,7 @@ TEST(CookieJarTest, ForgetsWhatHasExpired) {
   EXPECT_EQ(cookies_for(jar, "http://h/", sys_seconds::max() - seconds(1)), "d=4; e=5");
 }
 
-TEST(CookieJarTest, RemovesACookieThatIsSetInThePast) {
+TEST(CookieJarTest, ExpiryInThePastRemovesTheCookie) {
   CookieJar jar;
   store_cookie(jar, "http://h/", "a=1");
   EXPECT_TRUE(store_cookie(jar, "http://h/", "a=; Max-Age=0"));
@@ -142,7 +142,7 @@ TEST(CookieJarTest, RemovesACookieThatIsSetInThePast) {
   EXPECT_EQ(jar.size(), 0u);
 }
 
-TEST(CookieJarTest, ReplacesOneOfTheSameNameDomainAndPath) {
+TEST(CookieJarTest, SameNameDomainAndPathReplacesTheCookie) {
   CookieJar jar;
   store_cookie(jar, "http://h.test/", "a=1");
   store_cookie(jar, "http://h.test/", "a=2");
@@ -152,7 +152,7 @@ TEST(CookieJarTest, ReplacesOneOfTheSameNameDomainAndPath) {
   EXPECT_EQ(cookies_for(jar, "http://h.test/"), "a=2; a=4");
 }
 
-TEST(CookieJarTest, DropsTheLeastUsedAboveALimit) {
+TEST(CookieJarTest, DropsTheLeastRecentlyUsedCookieAboveALimit) {
   CookieJar jar({.per_domain = 2, .total = 3});
   store_cookie(jar, "http://a/", "x=1; Path=/1");
   store_cookie(jar, "http://a/", "y=2");
@@ -167,7 +167,48 @@ TEST(CookieJarTest, DropsTheLeastUsedAboveALimit) {
   EXPECT_EQ(cookies_for(jar, "http://b/"), "p=4");
 }
 
-TEST(CookieJarTest, RefusesWhatIsNoCookie) {
+TEST(CookieJarTest, KeepsSecureCookiesWhenPlainHttpExceedsALimit) {
+  CookieJar jar({.per_domain = 4, .total = 6});
+  EXPECT_TRUE(store_cookie(jar, "https://bank.test/", "__Host-sid=secret; Secure; Path=/"));
+  for (int i = 0; i < 10; ++i)
+    EXPECT_TRUE(store_cookie(jar, "http://bank.test/", "x" + std::to_string(i) + "=1"));
+  EXPECT_EQ(jar.size(), 4u);
+  EXPECT_EQ(cookies_for(jar, "https://bank.test/"), "__Host-sid=secret; x7=1; x8=1; x9=1");
+  for (int i = 0; i < 10; ++i)
+    store_cookie(jar, "http://h" + std::to_string(i) + ".test/", "y=1");
+  EXPECT_EQ(jar.size(), 6u);
+  EXPECT_EQ(cookies_for(jar, "https://bank.test/"), "__Host-sid=secret");
+}
+
+TEST(CookieJarTest, OldestCookieIsRemovedIfAllAreSecure) {
+  CookieJar jar({.per_domain = 2});
+  for (const char* field : {"a=1; Secure", "b=2; Secure", "c=3; Secure"})
+    EXPECT_TRUE(store_cookie(jar, "https://h.test/", field));
+  EXPECT_EQ(cookies_for(jar, "https://h.test/"), "b=2; c=3");
+}
+
+TEST(CookieJarTest, CookiesBeyondTheHeaderLimitAreOmitted) {
+  CookieJar jar({.header = 12});
+  store_cookie(jar, "http://h.test/", "a=1");
+  store_cookie(jar, "http://h.test/", "b=22222222");
+  store_cookie(jar, "http://h.test/", "c=33333");
+  EXPECT_EQ(cookies_for(jar, "http://h.test/"), "a=1; c=33333");
+  EXPECT_TRUE(store_cookie(jar, "https://h.test/", "s=444; Secure"));
+  EXPECT_EQ(cookies_for(jar, "https://h.test/"), "a=1; s=444");
+  EXPECT_TRUE(store_cookie(jar, "https://h.test/", "t=5555555; Secure"));
+  EXPECT_EQ(cookies_for(jar, "https://h.test/"), "a=1; s=444");
+  EXPECT_TRUE(store_cookie(jar, "https://h.test/", "s=4444444444; Secure"));
+  EXPECT_EQ(cookies_for(jar, "https://h.test/"), "s=4444444444");
+}
+
+TEST(CookieJarTest, HeaderLengthIsLimited) {
+  CookieJar jar;
+  for (int i = 0; i < 50; ++i)
+    store_cookie(jar, "http://h.test/", "b" + std::to_string(i) + "=" + std::string(4000, 'v'));
+  EXPECT_LE(cookies_for(jar, "http://h.test/").size(), 8192u);
+}
+
+TEST(CookieJarTest, RefusesMalformedCookies) {
   CookieJar jar;
   for (const char* field : {"", "a", "=a", "a=b\r\n"})
     EXPECT_FALSE(store_cookie(jar, "http://h/", field));

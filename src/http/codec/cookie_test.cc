@@ -22,7 +22,7 @@ CookiePairs cookies_of(std::string_view field) {
   return pairs;
 }
 
-TEST(CookiesTest, AreThePairsOfAField) {
+TEST(CookiesTest, CookieFieldIsSplitIntoPairs) {
   EXPECT_EQ(cookies_of("a=1; b=2"), (CookiePairs{{"a", "1"}, {"b", "2"}}));
   EXPECT_EQ(cookies_of("a=1;b=2=3;a="), (CookiePairs{{"a", "1"}, {"b", "2=3"}, {"a", ""}}));
   EXPECT_EQ(cookies_of(" a = \"x y\" ;\tb=2 ;"), (CookiePairs{{"a", "\"x y\""}, {"b", "2"}}));
@@ -38,7 +38,7 @@ std::string set_cookie_text(const SetCookie& cookie) {
   return text ? *text : text.error().message();
 }
 
-TEST(SetCookieTest, IsWrittenWithItsAttributes) {
+TEST(SetCookieTest, AttributesAreWritten) {
   EXPECT_EQ(set_cookie_text({.name = "a"}), "a=");
   EXPECT_EQ(
       set_cookie_text({.name = "a",
@@ -60,7 +60,7 @@ TEST(SetCookieTest, IsWrittenWithItsAttributes) {
       "__Host-a=; Path=/; Secure; SameSite=Strict");
 }
 
-TEST(SetCookieTest, RefusesWhatWouldEndItsField) {
+TEST(SetCookieTest, DelimitersInNamesAndValuesAreRefused) {
   const std::string invalid = std::make_error_code(std::errc::invalid_argument).message();
   for (const char* bad : {"a\r\nSet-Cookie: b=c", "a;b", "a b", "a,b", "a\"b", "a\\b", "a\nb",
                           "a\x7f", "\xc3\xa4", "a\tb", "\"", "\"a"}) {
@@ -75,7 +75,7 @@ TEST(SetCookieTest, RefusesWhatWouldEndItsField) {
   EXPECT_EQ(set_cookie_text({.name = "a=b"}), invalid);
 }
 
-TEST(SetCookieTest, RefusesWhatBrowsersRefuse) {
+TEST(SetCookieTest, CookieThatBrowsersRejectIsNotWritten) {
   const auto is_made = [](const SetCookie& cookie) {
     return format_set_cookie(cookie).has_value();
   };
@@ -104,7 +104,7 @@ TEST(SetCookieTest, HasLimits) {
   EXPECT_EQ(parse_set_cookie("n=v; path=" + path)->path, "");
 }
 
-TEST(SetCookieTest, IsReadAsUserAgentsDo) {
+TEST(SetCookieTest, ParsingFollowsTheUserAgentRules) {
   const auto cookie = parse_set_cookie(
       " a = b c ; eXpires=Sun, 06-Nov-1994 08:49:37 GMT; max-age=60;domain=.H.test; Path=/x; "
       "SECURE; httponly=1; samesite=STRICT; Priority=High; ;=");
@@ -119,7 +119,7 @@ TEST(SetCookieTest, IsReadAsUserAgentsDo) {
   EXPECT_EQ(cookie->same_site, SameSite::strict);
 }
 
-TEST(SetCookieTest, IgnoresAttributesThatAreBad) {
+TEST(SetCookieTest, IgnoresInvalidAttributes) {
   const auto cookie =
       parse_set_cookie("a=b; Max-Age=60; Max-Age=1x; Expires=soon; Path=x; SameSite=x");
   EXPECT_EQ(cookie->max_age, seconds(60));
@@ -131,13 +131,13 @@ TEST(SetCookieTest, IgnoresAttributesThatAreBad) {
   EXPECT_EQ(parse_set_cookie("a=b; Max-Age=-5")->max_age, seconds(0));
 }
 
-TEST(SetCookieTest, IsNoneWithoutANameOrWithControls) {
+TEST(SetCookieTest, CookieWithoutANameOrWithControlsIsRefused) {
   for (const char* field :
        {"", "a", "=b", "; a=b", " = b", "a=b\r\n", "a=b; path=/\x01", "a\x7f=b"})
     EXPECT_FALSE(parse_set_cookie(field)) << field;
 }
 
-TEST(SetCookieTest, ComesBackAsItWasWritten) {
+TEST(SetCookieTest, CookieRoundTrips) {
   testing::Random random(6);
   for (int i = 0; i < 5000; ++i) {
     SetCookie cookie{.name = "name",
@@ -158,7 +158,7 @@ TEST(SetCookieTest, ComesBackAsItWasWritten) {
   }
 }
 
-TEST(CookieDate, IsReadInManyForms) {
+TEST(CookieDate, ParsesManyForms) {
   for (const char* text : {"Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT",
                            "Sun Nov  6 08:49:37 1994", "06-Nov-1994 8:49:37",
                            "1994 november 6 8:49:37x", "8:49:37 6 NOV 94 UTC +0000"})
@@ -167,7 +167,7 @@ TEST(CookieDate, IsReadInManyForms) {
   EXPECT_EQ(parse_cookie_date("1 Jan 70 0:0:0"), sys_seconds());
 }
 
-TEST(CookieDate, IsNoneIfSomethingLacksOrDoesNotExist) {
+TEST(CookieDate, IsInvalidIfAPartIsMissingOrOutOfRange) {
   for (const char* text :
        {"", "Sun", "06 Nov 1994", "Nov 1994 08:49:37", "06 1994 08:49:37", "06 Nov 08:49:37",
         "06 Nov 1994 08:49", "06 Nov 1994 24:00:00", "06 Nov 1994 08:60:00", "06 Nov 1994 08:00:60",

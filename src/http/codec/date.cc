@@ -19,13 +19,13 @@ constexpr sys_seconds kLastDate =
     sys_days(std::chrono::year(10000) / 1 / 1) - std::chrono::seconds(1);
 
 char* put_date(char* at, std::string_view text) { return std::ranges::copy(text, at).out; }
-// The last `digits` of them.
+// Writes the last `digits` digits of a number.
 char* put_date(char* at, int number, int digits) {
   for (int i = digits - 1; i >= 0; --i, number /= 10) at[i] = static_cast<char>('0' + number % 10);
   return at + digits;
 }
 
-// Reads a date from left to right. What does not fit makes it bad, once and for all.
+// Parses a date from left to right. After a mismatch it stays invalid.
 class DateReader {
  public:
   explicit DateReader(std::string_view text) : rest_(text) {}
@@ -43,7 +43,7 @@ class DateReader {
     }
     return value;
   }
-  // The day of asctime(), which has a blank instead of a zero.
+  // Parses the day of asctime(), which is padded with a blank.
   int padded_number() {
     if (rest_.starts_with(' ')) return expect(" "), number(1);
     return number(2);
@@ -138,7 +138,7 @@ int year_of(sys_seconds time) {
   return static_cast<int>(date.year());
 }
 
-// The year of the given last two digits that is in the century before 50 years from now.
+// Completes a two-digit year to the latest year that is at most 50 years from now.
 int whole_year(int digits, int now) {
   const int last = now + 50;
   const int year = last - last % 100 + digits;

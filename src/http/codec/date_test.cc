@@ -20,26 +20,26 @@ std::string date_text(sys_seconds time) {
   return std::string(format_date(time, text));
 }
 
-TEST(Date, IsFormattedAsTheRfcHasIt) {
+TEST(Date, FormatsAsTheRfcSpecifies) {
   EXPECT_EQ(date_text(kDateExample), "Sun, 06 Nov 1994 08:49:37 GMT");
   EXPECT_EQ(date_text(sys_seconds()), "Thu, 01 Jan 1970 00:00:00 GMT");
   EXPECT_EQ(date_text(sys_seconds(seconds(-1))), "Wed, 31 Dec 1969 23:59:59 GMT");
   EXPECT_EQ(date_text(sys_seconds(seconds(951782400))), "Tue, 29 Feb 2000 00:00:00 GMT");
 }
 
-TEST(Date, HasFourDigitsForTheYearWhateverTheTime) {
+TEST(Date, FormatsTheYearWithFourDigitsForAnyTime) {
   EXPECT_EQ(date_text(sys_seconds::max()), "Fri, 31 Dec 9999 23:59:59 GMT");
   EXPECT_EQ(date_text(sys_seconds::min()), "Sat, 01 Jan 0000 00:00:00 GMT");
 }
 
-TEST(Date, IsReadInAllThreeForms) {
+TEST(Date, ParsesAllThreeForms) {
   EXPECT_EQ(parse_date("Sun, 06 Nov 1994 08:49:37 GMT", kToday), kDateExample);
   EXPECT_EQ(parse_date("Sunday, 06-Nov-94 08:49:37 GMT", kToday), kDateExample);
   EXPECT_EQ(parse_date("Sun Nov  6 08:49:37 1994", kToday), kDateExample);
   EXPECT_EQ(parse_date("Wed Nov 16 08:49:37 1994", kToday), kDateExample + std::chrono::days(10));
 }
 
-TEST(Date, OfTwoDigitsIsAtMostFiftyYearsAhead) {
+TEST(Date, PlacesATwoDigitYearAtMostFiftyYearsAhead) {
   const auto year_of = [](std::string_view text) {
     const auto time = parse_date(text, kToday);
     return static_cast<int>(
@@ -51,12 +51,12 @@ TEST(Date, OfTwoDigitsIsAtMostFiftyYearsAhead) {
   EXPECT_EQ(year_of("Monday, 01-Jan-99 00:00:00 GMT"), 1999);
 }
 
-TEST(Date, MayBeALeapSecond) {
+TEST(Date, AcceptsALeapSecond) {
   EXPECT_EQ(date_text(*parse_date("Sat, 31 Dec 2016 23:59:60 GMT", kToday)),
             "Sun, 01 Jan 2017 00:00:00 GMT");
 }
 
-TEST(Date, IsNoneIfItIsNotWrittenSo) {
+TEST(Date, IsInvalidInAnyOtherForm) {
   for (const char* text : {"",
                            "Sun",
                            "Sun,",
@@ -96,7 +96,7 @@ TEST(Date, IsNoneIfItIsNotWrittenSo) {
             std::nullopt);
 }
 
-TEST(Date, ComesBackForAnyTime) {
+TEST(Date, RoundTripsAnyTime) {
   testing::Random random(4);
   for (int i = 0; i < 20000; ++i) {
     const sys_seconds time{seconds(random.span(253402300800))};
@@ -104,7 +104,7 @@ TEST(Date, ComesBackForAnyTime) {
   }
 }
 
-TEST(DateTextTest, IsFormattedAgainWhenTheSecondChanges) {
+TEST(DateTextTest, TextIsUpdatedWhenTheSecondChanges) {
   DateText date;
   const std::string_view first = date.at(kDateExample);
   EXPECT_EQ(first, "Sun, 06 Nov 1994 08:49:37 GMT");

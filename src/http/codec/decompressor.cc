@@ -16,7 +16,7 @@ constexpr int kZlibBits = 15;
 constexpr int kGzipBits = 15 + 16;
 constexpr int kRawBits = -15;
 
-// Whether a byte begins the format of RFC 1950: method 8, and a window of 32 KiB at most.
+// Returns whether a byte begins the format of RFC 1950: method 8, and a window of at most 32 KiB.
 bool begins_zlib(std::byte first) {
   const auto byte = std::to_integer<unsigned>(first);
   return (byte & 0x0f) == 8 && byte >> 4 <= 7;
@@ -55,7 +55,7 @@ Decompressor::State Decompressor::fail(std::errc error) {
   return State::broken;
 }
 
-// False if nothing may follow.
+// Begins a gzip member or a body. False if nothing may follow the last one.
 bool Decompressor::begin_member(std::byte first) {
   constexpr std::byte kGzipMagic{0x1f};
   const bool is_gzip = coding_ == Coding::gzip;
@@ -67,7 +67,7 @@ bool Decompressor::begin_member(std::byte first) {
 }
 
 Decompressor::State Decompressor::next(Bytes& bytes, Buffer& target, std::size_t most) {
-  SPATE_ASSERT(most > 0, "give it room for a byte");
+  SPATE_ASSERT(most > 0, "`most` must be positive");
   if (error_) return State::broken;
   for (;;) {
     if (place_ != Place::inside) {
@@ -79,17 +79,17 @@ Decompressor::State Decompressor::next(Bytes& bytes, Buffer& target, std::size_t
   }
 }
 
-// One call of zlib. At the limit it is given room that is not the target's: if it needs that, the
-// body is too long.
+// Calls zlib once. At the limit zlib writes into a separate byte: if it does, the body is too long.
 Decompressor::State Decompressor::run(Bytes& bytes, Buffer& target, std::size_t& most) {
   z_stream& zlib = stream_->zlib;
   std::byte beyond;
   std::span<std::byte> room(&beyond, 1);
   const bool is_at_limit = made_ == limit_;
   if (!is_at_limit) {
-    room = target.reserve(std::min({kInflatedAtLeast, most, std::size_t{limit_ - made_}}));
+    const auto left = static_cast<std::size_t>(std::min<std::uint64_t>(limit_ - made_, SIZE_MAX));
+    room = target.reserve(std::min({kInflatedAtLeast, most, left}));
     if (room.empty()) return fail(std::errc::not_enough_memory);
-    room = room.first(std::min({room.size(), most, std::size_t{limit_ - made_}, kMostOfZlib}));
+    room = room.first(std::min({room.size(), most, left, kMostOfZlib}));
   }
   const Bytes part = bytes.first(std::min(bytes.size(), kMostOfZlib));
   set_input(zlib, part);
@@ -105,7 +105,7 @@ Decompressor::State Decompressor::run(Bytes& bytes, Buffer& target, std::size_t&
   if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
     return fail(std::errc::bad_message);
   if (result == Z_STREAM_END) place_ = Place::end;
-  // What is left of the input, or in zlib for lack of room, is for another call.
+  // More input, or output inside zlib that did not fit, is left for the next call.
   const bool has_more = !bytes.empty() || zlib.avail_out == 0;
   return has_more ? State::full : State::unfinished;
 }

@@ -17,7 +17,7 @@ bool is_one_line(std::string_view text) {
   return text.find_first_of(kLineEnds) == std::string_view::npos;
 }
 
-// Removes and returns the first line. Text that ends with a line end has an empty one behind it.
+// Removes and returns the first line. A text that ends with a line end has an empty line after it.
 std::string_view take_text_line(std::string_view& text, bool& is_last) {
   const std::size_t size = std::min(text.find_first_of(kLineEnds), text.size());
   const std::string_view line = text.substr(0, size);
@@ -33,7 +33,7 @@ std::size_t count_text_lines(std::string_view text) {
   return count;
 }
 
-// Into room that is known to suffice.
+// Writes into a buffer that is known to be large enough.
 struct EventWriter {
   char* at;
 
@@ -52,7 +52,7 @@ struct EventWriter {
   }
 };
 
-// Calls `write` with a writer to at least `size` bytes of the Buffer.
+// Calls `write` with a writer for at least `size` bytes of the Buffer.
 template <class Write>
 bool write_event(Buffer& target, std::size_t size, Write write) {
   const std::span<std::byte> room = target.reserve(size);
@@ -117,8 +117,8 @@ EventDecoder::State EventDecoder::next(Bytes& bytes) {
   return is_broken_ ? State::broken : State::unfinished;
 }
 
-// What is of no line: the LF of a CRLF, and the byte order mark at the front. What has begun like
-// the mark, and turns out to be none, is.
+// Skips the LF of a CRLF, and the byte order mark at the front. A prefix of the mark that turns out
+// to be text is added to the line.
 bool EventDecoder::skip_byte(char c) {
   const bool is_rest_of_end = after_return_ && c == '\n';
   after_return_ = false;
@@ -133,7 +133,7 @@ bool EventDecoder::skip_byte(char c) {
   return false;
 }
 
-// Whether there is an event now.
+// Processes a line. True if an event is complete.
 bool EventDecoder::take_line() {
   const std::string_view line = line_;
   if (line.empty()) return end_event();
@@ -161,7 +161,7 @@ void EventDecoder::take_field(std::string_view name, std::string_view value) {
   }
 }
 
-// Without data it is none, but its id counts.
+// An event without data is not reported, but its id counts.
 bool EventDecoder::end_event() {
   last_id_ = id_;
   if (has_data_) return true;

@@ -60,7 +60,7 @@ Seen decoded(std::string_view text, std::size_t limit = 1000) {
 }
 std::string events_of(std::string_view text) { return decoded(text).events; }
 
-TEST(EventStream, IsWritten) {
+TEST(EventStream, WritesFieldsAndComments) {
   EXPECT_EQ(event_text({.data = "hello"}), "data: hello\n\n");
   EXPECT_EQ(
       event_text(
@@ -75,7 +75,7 @@ TEST(EventStream, IsWritten) {
   EXPECT_EQ(text_of_buffer(target), ": \n\n: a\n: event: b\n\n");
 }
 
-TEST(EventStream, RefusesWhatWouldEndALine) {
+TEST(EventStream, RefusesLineBreaksInFields) {
   Buffer target;
   for (const char* bad : {"a\nb", "a\rb", "\n", "x\r\ndata: y"}) {
     EXPECT_FALSE(append_event({.event = bad}, target)) << bad;
@@ -95,14 +95,14 @@ TEST(EventStream, ReportsThatMemoryRanOut) {
   EXPECT_TRUE(target.empty());
 }
 
-TEST(EventDecoderTest, ReadsEventsWhateverTheLineEnds) {
+TEST(EventDecoderTest, EventsAreParsedWithAnyLineEnd) {
   EXPECT_EQ(events_of("data: a\n\ndata: b\r\n\r\ndata: c\r\rdata: d\n\r\n"),
             "message(a);message(b);message(c);message(d);");
   EXPECT_EQ(events_of("data: a\r\ndata: b\n\n"), "message(a\nb);");
   EXPECT_EQ(events_of("data: a\r\n\ndata: b\n\n"), "message(a);message(b);");
 }
 
-TEST(EventDecoderTest, KnowsItsFields) {
+TEST(EventDecoderTest, InterpretsItsFields) {
   EXPECT_EQ(events_of("event: x\nid: 1\ndata: a\n\ndata: b\n\n"), "x(a)1;message(b)1;");
   EXPECT_EQ(events_of("data:a\ndata:  b\ndata\ndata:\n\n"), "message(a\n b\n\n);");
   EXPECT_EQ(events_of(": comment\n:\ndatax: a\nDATA: b\n data: c\nunknown\n\n"), "");
@@ -110,25 +110,25 @@ TEST(EventDecoderTest, KnowsItsFields) {
   EXPECT_EQ(events_of("data\n\ndata\ndata\n\ndata:"), "message();message(\n);");
 }
 
-TEST(EventDecoderTest, ShowsNothingWithoutData) {
+TEST(EventDecoderTest, EventWithoutDataIsNotReported) {
   EXPECT_EQ(events_of("event: x\n\ndata: a\n\n"), "message(a);");
   EXPECT_EQ(decoded("id: 5\n\n").last_id, "5");
   EXPECT_EQ(events_of("\n\n\r\n\r"), "");
 }
 
-TEST(EventDecoderTest, ShowsNothingThatDoesNotEnd) {
+TEST(EventDecoderTest, UnterminatedEventIsNotReported) {
   EXPECT_EQ(events_of("data: a\n\ndata: b\n"), "message(a);");
   EXPECT_EQ(events_of("data: a"), "");
   EXPECT_EQ(decoded("id: 5\n").last_id, "");
 }
 
-TEST(EventDecoderTest, KeepsTheLastIdUnlessItHasNul) {
+TEST(EventDecoderTest, LastIdIsKeptUnlessItContainsNul) {
   EXPECT_EQ(events_of("id: 1\ndata: a\n\nid\ndata: b\n\n"), "message(a)1;message(b);");
   EXPECT_EQ(events_of(std::string_view("id: 1\ndata: a\n\nid: 2\0\ndata: b\n\n", 31)),
             "message(a)1;message(b)1;");
 }
 
-TEST(EventDecoderTest, TakesDigitsOnlyAsTheTimeToWait) {
+TEST(EventDecoderTest, RetryTimeMustConsistOfDigits) {
   for (const auto& [text, wait] :
        std::vector<std::pair<std::string_view, std::optional<std::chrono::milliseconds>>>{
            {"retry: 10\n", std::chrono::milliseconds(10)},
@@ -142,7 +142,7 @@ TEST(EventDecoderTest, TakesDigitsOnlyAsTheTimeToWait) {
   }
 }
 
-TEST(EventDecoderTest, PassesOverOneByteOrderMark) {
+TEST(EventDecoderTest, LeadingByteOrderMarkIsSkippedOnce) {
   EXPECT_EQ(events_of("\xef\xbb\xbf"
                       "data: a\n\n"),
             "message(a);");
@@ -158,7 +158,7 @@ TEST(EventDecoderTest, PassesOverOneByteOrderMark) {
   EXPECT_EQ(events_of("data: \xef\xbb\xbf\n\n"), "message(\xef\xbb\xbf);");
 }
 
-TEST(EventDecoderTest, HasALimitForALineAndAnEvent) {
+TEST(EventDecoderTest, LinesAndEventsAreLimited) {
   EXPECT_FALSE(decoded("data: aaaa\n\n", 10).is_broken);
   EXPECT_TRUE(decoded("data: aaaaa\n\n", 10).is_broken);
   EXPECT_TRUE(decoded(":aaaaaaaaaaa", 10).is_broken);
@@ -172,7 +172,7 @@ TEST(EventDecoderTest, HasALimitForALineAndAnEvent) {
   EXPECT_EQ(decoder.next(bytes), EventState::broken);
 }
 
-TEST(EventDecoderTest, BeginsAnotherStreamWithTheLastId) {
+TEST(EventDecoderTest, ResetKeepsTheLastId) {
   EventDecoder decoder(20);
   decode_in_steps(decoder, "id: 1\ndata: a\n\nid: 2\ndata: x\rretry: 3", 100);
   decoder.reset();
@@ -188,7 +188,7 @@ TEST(EventDecoderTest, BeginsAnotherStreamWithTheLastId) {
   EXPECT_EQ(decode_in_steps(decoder, "data: c\n\n", 1).events, "message(c)1;");
 }
 
-TEST(EventDecoderTest, ReadsWhatIsWritten) {
+TEST(EventDecoderTest, WrittenEventsAreParsed) {
   testing::Random random(10);
   constexpr std::string_view kSet = "ab: \n\xc3\xa4";
   for (int i = 0; i < 2000; ++i) {

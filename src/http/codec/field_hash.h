@@ -1,7 +1,8 @@
-// The names of the well-known fields, and a hash that has no two of them in one place.
+// The names of the well-known fields, and a perfect hash for them.
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -12,7 +13,7 @@
 
 namespace spate::http {
 
-// In the order of the enumeration, behind `other`.
+// In the order of the enumeration; the first is `other`.
 inline constexpr std::array<std::string_view, kFieldIds> kFieldNames = {
     "",
     "Accept",
@@ -84,27 +85,38 @@ inline constexpr std::size_t kLongestFieldName = 24;
 inline constexpr std::size_t kFieldSlots = 256;
 inline constexpr std::uint32_t kFieldFactor = 0xbc830be3;
 
-// As large as a line of the cache.
+// The size of a cache line.
 struct alignas(64) FieldSlot {
-  char lower[2 * Vector16::kSize] = {};  // In lower case; zeros behind it.
-  std::uint32_t wanted = 0;              // A bit of each of its bytes.
+  char lower[2 * Vector16::kSize] = {};  // Lower case, padded with zeros.
+  std::uint32_t wanted = 0;              // Has a bit for each byte of the name.
   std::uint8_t size = 0;
   FieldId id = FieldId::other;
 };
 using FieldSlots = std::array<FieldSlot, kFieldSlots>;
 
-// Of the first two letters, the last two and the size. The factor was searched for until no two
-// names met; what does not hold any longer does not compile. `ends` are the letters, in any case.
-constexpr std::size_t field_hash(std::uint32_t ends, std::size_t size) {
+// Hashes the first two letters, the last two and the size. The factor was found by search so that
+// no two names collide; a static_assert checks it.
+//
+// The table and the lookup both use this function, so they agree on every machine. g++ 12 does not
+// make one load of two bytes that are joined.
+constexpr std::size_t field_hash(const char* name, std::size_t size) {
+  const auto pair = [name](std::size_t at) -> std::uint32_t {
+    if !consteval {
+      if constexpr (std::endian::native == std::endian::little) {
+        std::uint16_t loaded;
+        std::memcpy(&loaded, name + at, sizeof(loaded));
+        return loaded;
+      }
+    }
+    return static_cast<std::uint32_t>(static_cast<unsigned char>(name[at])) |
+           static_cast<std::uint32_t>(static_cast<unsigned char>(name[at + 1])) << 8;
+  };
+  const std::uint32_t ends = pair(0) | pair(size - 2) << 16;
   const std::uint32_t key = (ends | 0x20202020) ^ static_cast<std::uint32_t>(size) << 8;
   return (key * kFieldFactor) >> 24;
 }
 constexpr std::size_t field_hash(std::string_view name) {
-  const auto pair = [name](std::size_t at) {
-    return static_cast<std::uint32_t>(static_cast<unsigned char>(name[at])) |
-           static_cast<std::uint32_t>(static_cast<unsigned char>(name[at + 1])) << 8;
-  };
-  return field_hash(pair(0) | pair(name.size() - 2) << 16, name.size());
+  return field_hash(name.data(), name.size());
 }
 
 consteval FieldSlots make_field_slots() {
@@ -129,18 +141,14 @@ consteval bool each_has_its_slot() {
 }
 static_assert(each_has_its_slot(), "search for another kFieldFactor");
 
-// Of a name that is a token, of which some bytes more may be read, up to `readable`.
+// Returns the id of a token. Bytes after it are read, up to `readable`.
 //
-// A byte is compared with the bit of lower case set: exact, where a known name consists of letters
-// and "-", and the other is a token.
+// Bytes are compared with the lower-case bit set. This is exact, because known names consist of
+// letters and "-", and the other name is a token.
 [[gnu::always_inline]] inline FieldId token_id_of(const char* name, std::size_t size,
                                                   const char* readable) {
   if (size - kShortestFieldName > kLongestFieldName - kShortestFieldName) return FieldId::other;
-  std::uint16_t first;
-  std::uint16_t last;
-  std::memcpy(&first, name, sizeof(first));
-  std::memcpy(&last, name + size - sizeof(last), sizeof(last));
-  const FieldSlot& slot = kFieldTable[field_hash(first | std::uint32_t{last} << 16, size)];
+  const FieldSlot& slot = kFieldTable[field_hash(name, size)];
   if (slot.size != size) return FieldId::other;
   char copy[sizeof(slot.lower)];
   const bool is_long = size > Vector16::kSize;

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kColon = ": ";
 constexpr std::string_view kLineEnd = "\r\n";
 
-// Of a name that is none of those known.
+// Compares with a name that has no FieldId.
 bool names(std::string_view wanted, const Field& field) {
   return field.id == FieldId::other && equal_ignoring_case(wanted, field.name);
 }
@@ -36,7 +36,7 @@ char* copy_to(char* at, std::string_view text) {
   return at + text.size();
 }
 
-// Where the member at the front of a list ends: at a comma, or at the end.
+// Returns the size of the first member of a list, which ends at a comma or at the end.
 std::size_t member_size(std::string_view text) {
   bool is_quoted = false;
   std::size_t at = 0;
@@ -76,7 +76,7 @@ void ListValues::Iterator::advance() {
   }
 }
 
-// The next member of rest_ that is not empty.
+// Moves to the next member of rest_ that is not empty.
 bool ListValues::Iterator::take_member() {
   while (!rest_.empty()) {
     const std::size_t size = member_size(rest_);
@@ -97,13 +97,13 @@ Fields::~Fields() { deallocate(block_); }
 bool Fields::add(FieldName name, std::string_view value) {
   const std::string_view spelling = spelling_of(name);
   value = trimmed(value);
-  if (!is_token(spelling) || !consists_of(value, kValue)) return false;
-  // What is added may lie in the block that make_room() replaces.
+  if (!is_token(spelling) || !is_field_value(value)) return note_lack();
+  // The arguments may point into the block that make_room() replaces.
   char* const old = block_;
   const bool has_room = make_room(line_size(spelling, value), 1);
   if (has_room) append(spelling, value, name.id);
   if (block_ != old) deallocate(old);
-  return has_room;
+  return has_room || note_lack();
 }
 
 bool Fields::set(FieldName name, std::string_view value) {
@@ -124,7 +124,16 @@ bool Fields::add_all(FieldsView fields) {
       append(field.name, field.value, field.id);
     }
   if (block_ != old) deallocate(old);
-  return has_room;
+  return has_room || note_lack();
+}
+
+bool Fields::add_all(const Fields& fields) {
+  return add_all(fields.view()) && (fields.is_complete() || note_lack());
+}
+
+bool Fields::note_lack() {
+  lacks_some_ = true;
+  return false;
 }
 
 std::size_t Fields::remove(FieldName name) {
@@ -138,9 +147,11 @@ void Fields::clear() {
   block_ = nullptr;
   text_size_ = text_room_ = count_ = entry_room_ = 0;
   known_ = 0;
+  lacks_some_ = false;
 }
 
-// For so many more. What was there is in the new block; the caller frees the old one.
+// Makes room for `bytes` and `count` more. A new block has the old contents; the caller frees the
+// old block.
 bool Fields::make_room(std::size_t bytes, std::size_t count) {
   if (bytes > kMostBytes - text_size_) return false;
   if (text_size_ + bytes <= text_room_ && count_ + count <= entry_room_) return true;

@@ -22,7 +22,7 @@ std::vector<std::string> strings(auto range) {
   return found;
 }
 
-TEST(FieldId, IsThatOfItsNameInAnyCase) {
+TEST(FieldId, MatchesItsNameInAnyCase) {
   for (int i = 1; i < kFieldIds; ++i) {
     const auto id = static_cast<FieldId>(i);
     std::string name(name_of(id));
@@ -35,7 +35,7 @@ TEST(FieldId, IsThatOfItsNameInAnyCase) {
   EXPECT_EQ(name_of(FieldId::other), "");
 }
 
-TEST(FieldId, IsOtherIfOneByteDiffers) {
+TEST(FieldId, IsUnknownIfOneByteDiffers) {
   for (int i = 1; i < kFieldIds; ++i) {
     const auto id = static_cast<FieldId>(i);
     const std::string name(name_of(id));
@@ -54,7 +54,7 @@ TEST(FieldId, IsOtherIfOneByteDiffers) {
   EXPECT_EQ(field_id_of(std::string(1000, 'a')), FieldId::other);
 }
 
-TEST(Fields, KeepWhatWasAddedInOrderAndSpelling) {
+TEST(Fields, KeepTheOrderAndSpellingOfAddedFields) {
   Fields fields;
   EXPECT_TRUE(fields.empty());
   ASSERT_TRUE(fields.add("X-One", "1"));
@@ -76,7 +76,7 @@ TEST(Fields, KeepWhatWasAddedInOrderAndSpelling) {
   EXPECT_EQ(names, "X-One Content-Type x-ONE sERVER ");
 }
 
-TEST(Fields, RefuseNamesThatAreNoToken) {
+TEST(Fields, RefuseNamesThatAreNotTokens) {
   Fields fields;
   for (const std::string_view name :
        {"",     " ",   "a b", "a:",  ":a",  "a\r",  "a\n", "\xe4", "a(b)", "a,b",  "a;b",
@@ -99,7 +99,7 @@ TEST(Fields, RefuseValuesWithControls) {
   EXPECT_EQ(fields.size(), 1u);
 }
 
-TEST(Fields, SetReplacesAllOfTheName) {
+TEST(Fields, ReplaceAllFieldsOfANameOnSet) {
   Fields fields;
   ASSERT_TRUE(fields.add("A", "1") && fields.add("b", "2") && fields.add("a", "3"));
   ASSERT_TRUE(fields.set("a", "4"));
@@ -110,7 +110,7 @@ TEST(Fields, SetReplacesAllOfTheName) {
   EXPECT_EQ(fields.lines(), "b: 2\r\na: 4\r\nHOST: i\r\n");
 }
 
-TEST(Fields, SetMayTakeWhatTheyHave) {
+TEST(Fields, MaySetValuesFromTheirOwnStorage) {
   Fields fields;
   ASSERT_TRUE(fields.add("a", std::string(200, 'x')));
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(fields.set("b", fields["a"]));
@@ -121,7 +121,7 @@ TEST(Fields, SetMayTakeWhatTheyHave) {
   EXPECT_EQ(fields.view().at(3).value, std::string(200, 'x'));
 }
 
-TEST(Fields, RemoveForgetsTheName) {
+TEST(Fields, RemoveAllFieldsOfAName) {
   Fields fields;
   ASSERT_TRUE(fields.add("Host", "1") && fields.add("b", "2") && fields.add("Host", "3"));
   EXPECT_EQ(fields.remove(FieldId::host), 2u);
@@ -137,7 +137,7 @@ TEST(Fields, RemoveForgetsTheName) {
   EXPECT_TRUE(fields.add("e", "5"));
 }
 
-TEST(Fields, MoveLeavesNone) {
+TEST(Fields, AreEmptyAfterAMove) {
   Fields fields;
   ASSERT_TRUE(fields.add("a", "1"));
   Fields other = std::move(fields);
@@ -148,7 +148,30 @@ TEST(Fields, MoveLeavesNone) {
   EXPECT_TRUE(other.empty());
 }
 
-TEST(Fields, HoldAsMuchAsTheyMay) {
+TEST(Fields, AreIncompleteAfterAFailure) {
+  Fields fields;
+  EXPECT_TRUE(fields.add("a", "1") && fields.is_complete());
+  EXPECT_FALSE(fields.add("b", "\n"));
+  EXPECT_FALSE(fields.is_complete());
+  EXPECT_TRUE(fields.set("b", "2"));
+  EXPECT_FALSE(fields.is_complete());
+  fields.accept_incomplete();
+  EXPECT_TRUE(fields.is_complete());
+  EXPECT_FALSE(fields.set("b c", "2"));
+  EXPECT_FALSE(fields.is_complete());
+
+  Fields copy;
+  EXPECT_TRUE(copy.add_all(fields.view()) && copy.is_complete());
+  EXPECT_FALSE(copy.add_all(fields));
+  EXPECT_FALSE(copy.is_complete());
+  const Fields moved = std::move(copy);
+  EXPECT_FALSE(moved.is_complete());
+  EXPECT_TRUE(copy.is_complete());
+  fields.clear();
+  EXPECT_TRUE(fields.is_complete());
+}
+
+TEST(Fields, HoldExactlyTheMaximumSize) {
   Fields fields;
   const std::size_t frame = std::string_view("a: \r\n").size();
   ASSERT_TRUE(fields.add("a", std::string(Fields::kMostBytes - 2 * frame - 1, 'x')));
@@ -157,6 +180,7 @@ TEST(Fields, HoldAsMuchAsTheyMay) {
   EXPECT_EQ(fields.lines().size(), Fields::kMostBytes);
   EXPECT_EQ(fields["b"], "1");
   EXPECT_FALSE(fields.add("c", ""));
+  fields.accept_incomplete();
   Fields other;
   EXPECT_TRUE(other.add_all(fields));
   EXPECT_FALSE(other.add_all(fields));
@@ -172,12 +196,13 @@ TEST(Fields, AreUnchangedWhenMemoryRunsOut) {
   const std::string large(300, 'x');
   EXPECT_FALSE(fields.add("b", large));
   EXPECT_FALSE(fields.set("a", large));
+  EXPECT_FALSE(fields.is_complete());
   EXPECT_EQ(fields.lines(), "a: 1\r\n");
   Fields other;
   EXPECT_FALSE(other.add_all(fields));
 }
 
-TEST(Fields, AgreeWithAListAfterAnyOperations) {
+TEST(Fields, AgreeWithAListOverRandomOperations) {
   Fields fields;
   std::vector<std::pair<std::string, std::string>> model;
   std::uint32_t random = 1;
@@ -224,7 +249,7 @@ TEST(ListValues, SplitsAtCommasOutsideOfQuotes) {
   EXPECT_FALSE(fields.view().list("Accept").contains("d"));
 }
 
-TEST(ListValues, EndsWithAQuoteThatIsLeftOpen) {
+TEST(ListValues, EndsAtAnUnterminatedQuote) {
   Fields fields;
   ASSERT_TRUE(fields.add("a", "x, \"y, z"));
   EXPECT_THAT(strings(fields.view().list("a")), ElementsAre("x", "\"y, z"));

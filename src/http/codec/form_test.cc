@@ -13,7 +13,7 @@ namespace {
 
 using PartEvent = MultipartDecoder::Event;
 
-// What came out, with data in one piece a part: "part name|file|type", "data ...", "part_end".
+// The decoder's events as text: "[name|file|type] data [/] " for each part, and "[end]".
 struct FormRead {
   std::string log;
   bool is_done = false;
@@ -80,7 +80,7 @@ std::string part(std::string_view head, std::string_view data = "d") {
 }
 const std::string kPartHead = "Content-Disposition: form-data; name=\"n\"";
 
-TEST(Multipart, HasPartsWithNamesAndData) {
+TEST(Multipart, ParsesPartsWithNamesAndData) {
   EXPECT_EQ(log_of("--xx\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\none\r\n"
                    "--xx\r\ncontent-type: image/png\r\nX: y\r\ncontent-disposition: FORM-DATA; "
                    "filename=\"f.png\"; name=b\r\n\r\ntwo\r\nlines\r\n--xx--\r\n"),
@@ -93,30 +93,30 @@ TEST(Multipart, MayHaveEmptyParts) {
   EXPECT_EQ(log_of(part(kPartHead + "; filename=\"\"", "")), "[n||text/plain]  [/] [end]");
 }
 
-TEST(Multipart, KeepsWhatLooksLikeADelimiterAndIsNone) {
+TEST(Multipart, KeepsDataThatResemblesADelimiter) {
   for (const char* data :
        {"\r", "\n", "\r\n", "\r\n-", "\r\n--", "\r\n--x", "\r\r\n--x", "\r\n--x\r\n--x", "--xx",
         "a\r\n\r\n-\r\n--y", "--", "\r\n\r\n", "\r\n--X", "x\r\n--xy--xx"}) {
-    if (std::string_view(data) == "--xx") continue;  // Right behind a head it is one.
+    if (std::string_view(data) == "--xx") continue;  // Directly after a head it is a delimiter.
     EXPECT_EQ(log_of(part(kPartHead, data)), "[n|-|text/plain] " + std::string(data) + " [/] [end]")
         << data;
   }
   EXPECT_EQ(log_of(part(kPartHead, "a--xx")), "[n|-|text/plain] a--xx [/] [end]");
 }
 
-TEST(Multipart, ThrowsAwayWhatIsBeforeAndBehind) {
+TEST(Multipart, DiscardsThePreambleAndTheEpilogue) {
   EXPECT_EQ(log_of("this is a\r\n--preamble\r\n" + part(kPartHead) + "\r\nand\r\n--xx\r\nmore"),
             "[n|-|text/plain] d [/] [end]");
   EXPECT_EQ(log_of("\r\n" + part(kPartHead)), "[n|-|text/plain] d [/] [end]");
   EXPECT_EQ(log_of("--xx--"), "[end]");
 }
 
-TEST(Multipart, AllowsBlanksBehindADelimiter) {
+TEST(Multipart, AllowsBlanksAfterADelimiter) {
   EXPECT_EQ(log_of("--xx \t \r\n" + kPartHead + "\r\n\r\nd\r\n--xx--"),
             "[n|-|text/plain] d [/] [end]");
 }
 
-TEST(Multipart, ReadsNamesAsClientsWriteThem) {
+TEST(Multipart, ParsesNamesAsClientsWriteThem) {
   for (const auto& [name, meaning] : std::vector<std::pair<const char*, const char*>>{
            {"\"a b\"", "a b"},
            {"token", "token"},
@@ -133,7 +133,7 @@ TEST(Multipart, ReadsNamesAsClientsWriteThem) {
               std::string("[n|") + meaning + "|text/plain] d [/] [end]");
 }
 
-TEST(Multipart, IsBrokenByAHeadThatIsNone) {
+TEST(Multipart, FailsOnAMalformedHeaderSection) {
   for (const char* head :
        {"", "Content-Type: text/plain", "Content-Disposition: form-data",
         "Content-Disposition: attachment; name=n", "Content-Disposition: form-data; filename=f",
@@ -151,13 +151,13 @@ TEST(Multipart, IsBrokenByAHeadThatIsNone) {
   EXPECT_TRUE(is_broken(part(std::string("Content-Disposition: form-data; name=\"a\0\"", 41))));
 }
 
-TEST(Multipart, IsBrokenByABadDelimiter) {
+TEST(Multipart, FailsOnABadDelimiter) {
   for (const char* body :
        {"--xxy", "--xx\n", "--xx-\r\n", "--xx\rx", "--xx x", "--xx -", "--xx-x", "--xx \r\r\n"})
     EXPECT_TRUE(is_broken(body)) << body;
 }
 
-TEST(Multipart, IsNotDoneBeforeItsEnd) {
+TEST(Multipart, IsIncompleteBeforeTheFinalDelimiter) {
   const std::string body = part(kPartHead);
   for (std::size_t size = 0; size < body.size(); ++size) {
     const FormRead read = read_of(body.substr(0, size));
@@ -180,7 +180,7 @@ TEST(Multipart, HasLimits) {
   EXPECT_FALSE(read_of("--xx" + std::string(size, ' '), {.part_head = size}).error);
 }
 
-TEST(Multipart, RemainsBroken) {
+TEST(Multipart, RemainsFailed) {
   auto decoder = *MultipartDecoder::make(kFormType);
   Bytes bytes = bytes_of("--xxy more");
   EXPECT_EQ(decoder.next(bytes), PartEvent::broken);
@@ -189,7 +189,7 @@ TEST(Multipart, RemainsBroken) {
   EXPECT_FALSE(decoder.is_done());
 }
 
-TEST(Multipart, NeedsABoundary) {
+TEST(Multipart, RequiresABoundary) {
   const std::string longest(70, 'b');
   for (const std::string& type :
        {std::string("multipart/form-data; boundary=x"),
@@ -211,7 +211,7 @@ TEST(Multipart, NeedsABoundary) {
 
 std::string text_in(Buffer& buffer) { return std::string(text_of(buffer.flat(buffer.size()))); }
 
-TEST(MultipartBuilderTest, WritesWhatBrowsersWould) {
+TEST(MultipartBuilderTest, OutputMatchesThatOfBrowsers) {
   Buffer body;
   MultipartBuilder form(body, "xx");
   EXPECT_TRUE(form.add("a", "one"));
@@ -226,7 +226,7 @@ TEST(MultipartBuilderTest, WritesWhatBrowsersWould) {
   EXPECT_EQ(form.content_type(), "multipart/form-data; boundary=\"xx\"");
 }
 
-TEST(MultipartBuilderTest, RefusesWhatCannotBeSent) {
+TEST(MultipartBuilderTest, InvalidNamesTypesAndValuesAreRefused) {
   Buffer body;
   MultipartBuilder form(body, "xx");
   EXPECT_FALSE(form.add("a", "..--xx.."));
@@ -239,7 +239,7 @@ TEST(MultipartBuilderTest, RefusesWhatCannotBeSent) {
   EXPECT_EQ(text_in(body), "--xx--\r\n");
 }
 
-TEST(MultipartBuilderTest, WritesWhatTheDecoderReads) {
+TEST(MultipartBuilderTest, OutputIsParsedByTheDecoder) {
   testing::Random random(7);
   static constexpr std::string_view kLetters = "abc-x\r\n\"\\;= \xc3\xa4";
   const auto any_text = [&random](std::size_t most) {
@@ -271,7 +271,7 @@ TEST(MultipartBuilderTest, WritesWhatTheDecoderReads) {
   }
 }
 
-TEST(FormPairs, AreWhatAQueryReads) {
+TEST(FormPairs, RoundTripThroughAQuery) {
   std::string form;
   append_pair(form, "a b", "c&d=e");
   append_pair(form, "", "\xc3\xa4*~+\r\n");

@@ -9,12 +9,12 @@ namespace spate::http {
 namespace {
 
 constexpr std::uint64_t kMostContent = INT64_MAX;
-// Without any of them, a request has no body, and its version says what becomes of the connection.
+// A request without any of them has no body, and its version alone decides on persistence.
 constexpr std::uint64_t kDecisive = bit_of(FieldId::transfer_encoding) |
                                     bit_of(FieldId::content_length) | bit_of(FieldId::connection) |
                                     bit_of(FieldId::expect);
 
-// 1*DIGIT, and nothing else.
+// Parses 1*DIGIT, and nothing else.
 std::optional<std::uint64_t> read_length(std::string_view text) {
   if (text.empty()) return {};
   std::uint64_t length = 0;
@@ -27,8 +27,8 @@ std::optional<std::uint64_t> read_length(std::string_view text) {
   return length;
 }
 
-// Anything but exactly "chunked" is refused. It is 501 only where the end would be known: where
-// the last coding, and only that, is chunked.
+// Refuses everything except "chunked". The status is 501 only if the end of the body would be
+// known, that is, if the last coding, and only that, is chunked.
 Refusal check_codings(const FieldsView& fields) {
   if (equal_ignoring_case(fields[FieldId::transfer_encoding], "chunked")) return {};
   std::size_t chunked = 0;
@@ -41,14 +41,14 @@ Refusal check_codings(const FieldsView& fields) {
   return {Status::not_implemented, "a transfer coding other than chunked"};
 }
 
-// By Transfer-Encoding or Content-Length, if there is one of them.
+// Frames the body by Transfer-Encoding or Content-Length, if present.
 Refusal frame_body(const FieldsView& fields, Version version, std::uint64_t repeated,
                    Framing& framing) {
   constexpr std::uint64_t kEither =
       bit_of(FieldId::transfer_encoding) | bit_of(FieldId::content_length);
   if (!fields.contains_any(kEither)) return {};
   if ((repeated & kEither) != 0)
-    return bad_request("Content-Length or Transfer-Encoding is there twice");
+    return bad_request("Content-Length or Transfer-Encoding appears twice");
   if (!fields.contains(FieldId::transfer_encoding)) {
     const auto length = read_length(fields[FieldId::content_length]);
     if (!length) return bad_request("Content-Length is not a number");
@@ -100,7 +100,7 @@ Refusal frame_request(const RequestView& request, Framing& framing) {
   return read_expectation(request, framing);
 }
 
-Refusal frame_response(const ResponseView& response, Method asked, Framing& framing) {
+Refusal frame_response(const ResponseView& response, Method method, Framing& framing) {
   framing = {};
   if (Refusal refusal = frame_body(response.fields, response.version, response.repeated, framing)) {
     refusal.status = Status::bad_gateway;
@@ -111,13 +111,13 @@ Refusal frame_response(const ResponseView& response, Method asked, Framing& fram
   const bool has_body = framing.body != BodyKind::none;
   framing.keeps_alive = keeps_alive(response.fields, response.version);
   framing.becomes_tunnel = response.status == Status::switching_protocols ||
-                           (asked == Method::connect && is_success(response.status));
+                           (method == Method::connect && is_success(response.status));
   const bool is_bare = is_informational(response.status) || response.status == Status::no_content;
   if (framing.becomes_tunnel || is_bare || response.status == Status::not_modified ||
-      asked == Method::head) {
+      method == Method::head) {
     framing.body = BodyKind::none;
     framing.size = 0;
-    // One that announces a body it may not have is not to be trusted with what follows.
+    // After a message that declares a body it must not have, the next one cannot be located safely.
     if (is_bare && has_body) framing.keeps_alive = false;
     return {};
   }

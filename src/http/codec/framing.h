@@ -1,5 +1,6 @@
-// Framing: how the body behind a head is delimited, and what becomes of the connection (RFC 9112
-// §6, §9). Whatever two readers could take for two different messages is refused.
+// Framing: how the body after a header section is delimited, and whether the connection persists
+// (RFC 9112 §6, §9). Any message that two parsers could split differently is refused (request
+// smuggling).
 #pragma once
 
 #include <cstdint>
@@ -11,9 +12,9 @@ namespace spate::http {
 
 enum class BodyKind : std::uint8_t {
   none,
-  sized,      // By Content-Length; `size` bytes, at least one.
+  sized,      // Content-Length: `size` bytes, at least one.
   chunked,    // See chunked.h.
-  until_end,  // Answers only: of the connection.
+  until_end,  // Responses only: until the connection closes.
 };
 
 struct Framing {
@@ -21,14 +22,14 @@ struct Framing {
   std::uint64_t size = 0;
   bool keeps_alive = false;       // The connection may carry another message.
   bool expects_continue = false;  // The client waits for 100 (Continue) before it sends the body.
-  bool asks_upgrade = false;      // To what Upgrade names.
-  bool becomes_tunnel = false;    // Of an answer: behind the head begins another protocol.
+  bool asks_upgrade = false;      // To the protocol in Upgrade.
+  bool becomes_tunnel = false;    // Responses: another protocol follows the header section.
 };
 
-// Sets `framing`, or says what to answer before the connection is closed.
+// Sets `framing`, or returns the error with which the server closes the connection.
 Refusal frame_request(const RequestView& request, Framing& framing);
 
-// `asked` is the method of the request that is answered. All refusals are 502.
-Refusal frame_response(const ResponseView& response, Method asked, Framing& framing);
+// As above; `method` is the method of the request. The status of all errors is 502.
+Refusal frame_response(const ResponseView& response, Method method, Framing& framing);
 
 }  // namespace spate::http

@@ -23,8 +23,8 @@ Framed frame_asked(std::string_view fields, std::string_view line = "POST / HTTP
 }
 Framed frame_1_0(std::string_view fields) { return frame_asked(fields, "POST / HTTP/1.0"); }
 
-Framed frame_answer(std::string_view fields, int status = 200, Method asked = Method::get,
-                    std::string_view version = "1.1") {
+Framed frame_outgoing(std::string_view fields, int status = 200, Method asked = Method::get,
+                      std::string_view version = "1.1") {
   const std::string text = "HTTP/" + std::string(version) + " " + std::to_string(status) +
                            " Reason\r\n" + std::string(fields) + "\r\n";
   ResponseHead head;
@@ -38,7 +38,7 @@ Framed frame_answer(std::string_view fields, int status = 200, Method asked = Me
 constexpr std::string_view kChunked = "Transfer-Encoding: chunked\r\n";
 constexpr std::string_view kFive = "Content-Length: 5\r\n";
 
-TEST(RequestFraming, IsNoneUnlessItIsAnnounced) {
+TEST(RequestFraming, HasNoBodyUnlessOneIsAnnounced) {
   EXPECT_EQ(frame_asked("").framing.body, BodyKind::none);
   EXPECT_EQ(frame_asked("Content-Length: 0\r\n").framing.body, BodyKind::none);
   EXPECT_EQ(frame_asked(kFive).framing.body, BodyKind::sized);
@@ -46,13 +46,13 @@ TEST(RequestFraming, IsNoneUnlessItIsAnnounced) {
   EXPECT_EQ(frame_asked(kChunked).framing.body, BodyKind::chunked);
 }
 
-TEST(RequestFraming, RefusesLengthAndCodingTogether) {
+TEST(RequestFraming, RefusesALengthWithATransferCoding) {
   EXPECT_EQ(frame_asked(std::string(kChunked) + std::string(kFive)).refusal, 400);
   EXPECT_EQ(frame_asked(std::string(kFive) + std::string(kChunked)).refusal, 400);
   EXPECT_EQ(frame_asked(std::string(kChunked) + "content-length:0\r\n").refusal, 400);
 }
 
-TEST(RequestFraming, TakesChunkedAndNothingElse) {
+TEST(RequestFraming, AcceptsOnlyTheChunkedCoding) {
   for (const char* value : {"chunked", "CHUNKED", "Chunked", " chunked\t"})
     EXPECT_EQ(frame_asked("transfer-ENCODING: " + std::string(value) + "\r\n").refusal, 0) << value;
   for (const char* value : {"gzip, chunked", "x,chunked", "identity, chunked"})
@@ -67,12 +67,12 @@ TEST(RequestFraming, TakesChunkedAndNothingElse) {
   EXPECT_EQ(frame_asked(std::string(kChunked) + std::string(kChunked)).refusal, 400);
 }
 
-TEST(RequestFraming, HasNoCodingsInOneZero) {
+TEST(RequestFraming, RefusesTransferCodingsInHttp10) {
   EXPECT_EQ(frame_1_0(kChunked).refusal, 400);
   EXPECT_EQ(frame_1_0(kFive).framing.body, BodyKind::sized);
 }
 
-TEST(RequestFraming, RefusesALengthThatIsThereTwice) {
+TEST(RequestFraming, RefusesADuplicateLength) {
   EXPECT_EQ(frame_asked("Content-Length: 5\r\ncontent-length: 5\r\n").refusal, 400);
   EXPECT_EQ(frame_asked("Content-Length: 5\r\nContent-Length: 6\r\n").refusal, 400);
   EXPECT_EQ(frame_asked("Content-Length: 5, 5\r\n").refusal, 400);
@@ -93,7 +93,7 @@ TEST(RequestFraming, IsTheSameForEveryMethod) {
     EXPECT_EQ(frame_asked(kFive, std::string(method) + " / HTTP/1.1").framing.size, 5u) << method;
 }
 
-TEST(RequestFraming, HasNoBodyWithConnect) {
+TEST(RequestFraming, HasNoBodyForConnect) {
   constexpr std::string_view kLine = "CONNECT h:1 HTTP/1.1";
   EXPECT_EQ(frame_asked("", kLine).refusal, 0);
   EXPECT_EQ(frame_asked("Content-Length: 0\r\n", kLine).refusal, 0);
@@ -101,7 +101,7 @@ TEST(RequestFraming, HasNoBodyWithConnect) {
   EXPECT_EQ(frame_asked(kChunked, kLine).refusal, 400);
 }
 
-TEST(RequestFraming, KeepsTheConnectionAsTheVersionHasIt) {
+TEST(RequestFraming, KeepsTheConnectionAliveByVersion) {
   EXPECT_TRUE(frame_asked("").framing.keeps_alive);
   EXPECT_TRUE(frame_asked("Connection: keep-alive\r\n").framing.keeps_alive);
   EXPECT_TRUE(frame_asked("Connection: closed\r\n").framing.keeps_alive);
@@ -114,7 +114,7 @@ TEST(RequestFraming, KeepsTheConnectionAsTheVersionHasIt) {
   EXPECT_FALSE(frame_1_0("Connection: keep-alive, close\r\n").framing.keeps_alive);
 }
 
-TEST(RequestFraming, ExpectsToContinueOnlyWithABody) {
+TEST(RequestFraming, ExpectsContinueOnlyWithABody) {
   const auto expect = [](const char* value) {
     return std::string(kFive) + "Expect: " + value + "\r\n";
   };
@@ -128,7 +128,7 @@ TEST(RequestFraming, ExpectsToContinueOnlyWithABody) {
   EXPECT_FALSE(frame_1_0(expect("100-continue")).framing.expects_continue);
 }
 
-TEST(RequestFraming, AsksToUpgradeWithBothFields) {
+TEST(RequestFraming, RequiresBothFieldsForAnUpgrade) {
   EXPECT_TRUE(frame_asked("Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n")
                   .framing.asks_upgrade);
   EXPECT_FALSE(frame_asked("Upgrade: websocket\r\n").framing.asks_upgrade);
@@ -136,55 +136,55 @@ TEST(RequestFraming, AsksToUpgradeWithBothFields) {
   EXPECT_FALSE(frame_1_0("Connection: upgrade\r\nUpgrade: websocket\r\n").framing.asks_upgrade);
 }
 
-TEST(ResponseFraming, GoesByTheRequestAndTheStatus) {
-  EXPECT_EQ(frame_answer("").framing.body, BodyKind::until_end);
-  EXPECT_FALSE(frame_answer("").framing.keeps_alive);
-  EXPECT_EQ(frame_answer("Content-Length: 0\r\n").framing.body, BodyKind::none);
-  EXPECT_TRUE(frame_answer("Content-Length: 0\r\n").framing.keeps_alive);
-  EXPECT_EQ(frame_answer(kFive).framing.size, 5u);
-  EXPECT_EQ(frame_answer(kChunked).framing.body, BodyKind::chunked);
+TEST(ResponseFraming, DependsOnTheRequestAndTheStatus) {
+  EXPECT_EQ(frame_outgoing("").framing.body, BodyKind::until_end);
+  EXPECT_FALSE(frame_outgoing("").framing.keeps_alive);
+  EXPECT_EQ(frame_outgoing("Content-Length: 0\r\n").framing.body, BodyKind::none);
+  EXPECT_TRUE(frame_outgoing("Content-Length: 0\r\n").framing.keeps_alive);
+  EXPECT_EQ(frame_outgoing(kFive).framing.size, 5u);
+  EXPECT_EQ(frame_outgoing(kChunked).framing.body, BodyKind::chunked);
   for (const std::string_view fields : {std::string_view(), kFive, kChunked}) {
-    EXPECT_EQ(frame_answer(fields, 200, Method::head).framing.body, BodyKind::none) << fields;
-    EXPECT_EQ(frame_answer(fields, 304).framing.body, BodyKind::none) << fields;
-    EXPECT_EQ(frame_answer(fields, 204).framing.body, BodyKind::none) << fields;
-    EXPECT_EQ(frame_answer(fields, 103).framing.body, BodyKind::none) << fields;
-    EXPECT_EQ(frame_answer(fields, 200, Method::connect).framing.body, BodyKind::none) << fields;
+    EXPECT_EQ(frame_outgoing(fields, 200, Method::head).framing.body, BodyKind::none) << fields;
+    EXPECT_EQ(frame_outgoing(fields, 304).framing.body, BodyKind::none) << fields;
+    EXPECT_EQ(frame_outgoing(fields, 204).framing.body, BodyKind::none) << fields;
+    EXPECT_EQ(frame_outgoing(fields, 103).framing.body, BodyKind::none) << fields;
+    EXPECT_EQ(frame_outgoing(fields, 200, Method::connect).framing.body, BodyKind::none) << fields;
   }
-  EXPECT_EQ(frame_answer(kFive, 304).framing.size, 0u);
-  EXPECT_TRUE(frame_answer(kFive, 304).framing.keeps_alive);
-  EXPECT_TRUE(frame_answer("", 204).framing.keeps_alive);
-  EXPECT_FALSE(frame_answer(kFive, 204).framing.keeps_alive);
-  EXPECT_EQ(frame_answer(kFive, 407, Method::connect).framing.body, BodyKind::sized);
+  EXPECT_EQ(frame_outgoing(kFive, 304).framing.size, 0u);
+  EXPECT_TRUE(frame_outgoing(kFive, 304).framing.keeps_alive);
+  EXPECT_TRUE(frame_outgoing("", 204).framing.keeps_alive);
+  EXPECT_FALSE(frame_outgoing(kFive, 204).framing.keeps_alive);
+  EXPECT_EQ(frame_outgoing(kFive, 407, Method::connect).framing.body, BodyKind::sized);
 }
 
 TEST(ResponseFraming, BecomesATunnel) {
-  EXPECT_TRUE(frame_answer("", 101).framing.becomes_tunnel);
-  EXPECT_TRUE(frame_answer("", 200, Method::connect).framing.becomes_tunnel);
-  EXPECT_TRUE(frame_answer(kFive, 299, Method::connect).framing.becomes_tunnel);
-  EXPECT_FALSE(frame_answer("", 300, Method::connect).framing.becomes_tunnel);
-  EXPECT_FALSE(frame_answer("", 200).framing.becomes_tunnel);
-  EXPECT_FALSE(frame_answer("", 100).framing.becomes_tunnel);
+  EXPECT_TRUE(frame_outgoing("", 101).framing.becomes_tunnel);
+  EXPECT_TRUE(frame_outgoing("", 200, Method::connect).framing.becomes_tunnel);
+  EXPECT_TRUE(frame_outgoing(kFive, 299, Method::connect).framing.becomes_tunnel);
+  EXPECT_FALSE(frame_outgoing("", 300, Method::connect).framing.becomes_tunnel);
+  EXPECT_FALSE(frame_outgoing("", 200).framing.becomes_tunnel);
+  EXPECT_FALSE(frame_outgoing("", 100).framing.becomes_tunnel);
 }
 
-TEST(ResponseFraming, RefusesWhatRequestsMayNotHave) {
+TEST(ResponseFraming, RefusesFramingThatIsInvalidInRequests) {
   for (const std::string& fields :
        {std::string(kChunked) + std::string(kFive), std::string(kChunked) + std::string(kChunked),
         std::string(kFive) + std::string(kFive), std::string("Content-Length: 5,5\r\n"),
         std::string("Content-Length: x\r\n"), std::string("Transfer-Encoding: gzip\r\n"),
         std::string("Transfer-Encoding: gzip, chunked\r\n")}) {
-    EXPECT_EQ(frame_answer(fields).refusal, 502) << fields;
-    EXPECT_EQ(frame_answer(fields, 200, Method::head).refusal, 502) << fields;
+    EXPECT_EQ(frame_outgoing(fields).refusal, 502) << fields;
+    EXPECT_EQ(frame_outgoing(fields, 200, Method::head).refusal, 502) << fields;
   }
-  EXPECT_EQ(frame_answer(kChunked, 200, Method::get, "1.0").refusal, 502);
-  EXPECT_EQ(frame_answer("Expect: x\r\n").refusal, 0);
+  EXPECT_EQ(frame_outgoing(kChunked, 200, Method::get, "1.0").refusal, 502);
+  EXPECT_EQ(frame_outgoing("Expect: x\r\n").refusal, 0);
 }
 
-TEST(ResponseFraming, KeepsTheConnectionAsTheVersionHasIt) {
-  EXPECT_TRUE(frame_answer(kFive).framing.keeps_alive);
-  EXPECT_FALSE(frame_answer(std::string(kFive) + "Connection: close\r\n").framing.keeps_alive);
-  EXPECT_FALSE(frame_answer(kFive, 200, Method::get, "1.0").framing.keeps_alive);
+TEST(ResponseFraming, KeepsTheConnectionAliveByVersion) {
+  EXPECT_TRUE(frame_outgoing(kFive).framing.keeps_alive);
+  EXPECT_FALSE(frame_outgoing(std::string(kFive) + "Connection: close\r\n").framing.keeps_alive);
+  EXPECT_FALSE(frame_outgoing(kFive, 200, Method::get, "1.0").framing.keeps_alive);
   EXPECT_TRUE(
-      frame_answer(std::string(kFive) + "Connection: keep-alive\r\n", 200, Method::get, "1.0")
+      frame_outgoing(std::string(kFive) + "Connection: keep-alive\r\n", 200, Method::get, "1.0")
           .framing.keeps_alive);
 }
 

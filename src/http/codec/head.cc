@@ -19,27 +19,30 @@ Refusal read_version(const char* text, Version& version) {
   version = is("HTTP/1.1") ? Version::http_1_1 : Version::http_1_0;
   if (version == Version::http_1_1 || is("HTTP/1.0")) return {};
   const bool is_other = std::memcmp(text, "HTTP/", 5) == 0 && is_digit(text[5]) && text[6] == '.' &&
-                        is_digit(text[7]) && text[5] != '1';
-  if (!is_other) return bad_request("the version is not HTTP/1.0 or HTTP/1.1");
-  return {Status::http_version_not_supported, "the major version is not 1"};
+                        is_digit(text[7]);
+  if (!is_other) return bad_request("the version is not an HTTP version");
+  if (text[5] != '1') return {Status::http_version_not_supported, "the major version is not 1"};
+  // A higher minor version is treated as the highest known one (RFC 9110 §2.5).
+  version = Version::http_1_1;
+  return {};
 }
 
 bool is_line_end(const char* at) { return std::memcmp(at, kCrLf.data(), kCrLf.size()) == 0; }
 
 Refusal wrong_name(char first) {
   return bad_request(is_blank(first) ? "a line begins with a blank"
-                                     : "a field's name is not a token with a colon");
+                                     : "a field name is not a token followed by a colon");
 }
 
-// Reads the head at the front of `size` bytes, which end with CR LF CR LF: so every search ends
-// within them. Vectors may look as far as `readable`.
+// Parses the header section at the front of `size` bytes, which end with CR LF CR LF, so that every
+// search ends within them. Vectors may read up to `readable`.
 template <class Scan>
 class HeadReader {
  public:
   HeadReader(const char* text, std::size_t start, std::size_t size, const char* readable)
       : text_(text), begin_(text + start), at_(begin_), end_(text + size), readable_(readable) {}
 
-  // Bytes, from where the head begins.
+  // Returns the number of parsed bytes.
   std::size_t passed() const { return static_cast<std::size_t>(at_ - begin_); }
 
   Refusal request_line(RequestView& view) {
@@ -47,11 +50,11 @@ class HeadReader {
     const bool is_get = std::memcmp(method, "GET ", 4) == 0;
     const char* const method_end = is_get ? method + 3 : skip(method, end_, kToken);
     if (method_end == method || *method_end != ' ')
-      return bad_request("the method is not a token with a space");
+      return bad_request("the method is not a token followed by a space");
     const char* const target = method_end + 1;
     const char* const target_end = Scan::visible_end(text_, target, readable_);
     if (target_end == target || *target_end != ' ')
-      return bad_request("the target is not of visible characters with a space");
+      return bad_request("the target is not a run of visible characters and a space");
     at_ = target_end + 1;
     view.method_name = {method, method_end};
     view.method = is_get ? Method::get : method_of(view.method_name);
@@ -73,7 +76,7 @@ class HeadReader {
     return reason(view);
   }
 
-  // All that follow. `entries` has room for `max`.
+  // Parses all fields. `entries` has room for `max`.
   Refusal fields(FieldEntry* entries, std::size_t max, FieldsView& fields,
                  std::uint64_t& repeated) {
     std::uint64_t known = 0;
@@ -81,8 +84,7 @@ class HeadReader {
     std::size_t count = 0;
     const char* at = at_;
     for (; !is_line_end(at); ++count) {
-      if (count == max)
-        return {Status::request_header_fields_too_large, "there are too many fields"};
+      if (count == max) return {Status::request_header_fields_too_large, "too many fields"};
       if (const Refusal refusal = field(at, entries[count])) return refusal;
       const std::uint64_t bit = bit_of(entries[count].id);
       again |= known & bit;
@@ -102,7 +104,7 @@ class HeadReader {
   }
 
   Refusal request_version(Version& version) {
-    if (left() < kVersionSize + kCrLf.size()) return bad_request("there is no version");
+    if (left() < kVersionSize + kCrLf.size()) return bad_request("the version is missing");
     if (const Refusal refusal = read_version(at_, version)) return refusal;
     at_ += kVersionSize;
     if (!is_line_end(at_)) return bad_request("something follows the version");
@@ -110,7 +112,7 @@ class HeadReader {
     return {};
   }
 
-  // Some servers leave out the space with the reason.
+  // Some servers omit the space together with the reason.
   Refusal reason(ResponseView& view) {
     if (*at_ == ' ')
       ++at_;
@@ -123,7 +125,7 @@ class HeadReader {
     return {};
   }
 
-  // The one at `at`, which is moved behind it.
+  // Parses the field at `at`, and moves `at` after it.
   [[gnu::always_inline]] Refusal field(const char*& at, FieldEntry& entry) const {
     const char* const name = at;
     const char* const name_end = Scan::name_end(text_, name, readable_);
@@ -160,8 +162,8 @@ Refusal read_head(HeadReader<Scan>& reader, const HeadLimits& limits, Head<View>
   return reader.fields(head.entries.data(), max, head.fields, head.repeated);
 }
 
-// Of bytes that end as a head does, without looking for its end first. What it takes parse_from()
-// takes, too; what it does not is for parse_from() to judge.
+// Fast path for bytes that end with an empty line: parses without searching for the end first. It
+// accepts a subset of parse_from(), which decides about everything else.
 template <class Scan, class View>
 bool read_at_once(std::string_view text, std::size_t start, const HeadLimits& limits,
                   Head<View>& head) {
@@ -186,7 +188,7 @@ Parsed parse_from(std::string_view text, std::size_t start, std::size_t looked_a
   return Parsed::whole();
 }
 
-// One empty line before a request is overlooked (RFC 9112 §2.2).
+// One empty line before a request is ignored (RFC 9112 §2.2).
 template <class Scan>
 Parsed parse_request_with(Bytes bytes, std::size_t looked_at, const HeadLimits& limits,
                           RequestHead& head) {
@@ -194,7 +196,7 @@ Parsed parse_request_with(Bytes bytes, std::size_t looked_at, const HeadLimits& 
   if (text.empty() || text == "\r") return Parsed::unfinished(0);
   const std::size_t start = text.starts_with(kCrLf) ? kCrLf.size() : 0;
   if (start < std::min(text.size(), limits.head) && !is_in(text[start], kToken))
-    return Parsed::broken(bad_request("the method is not a token with a space"));
+    return Parsed::broken(bad_request("the method is not a token followed by a space"));
   return parse_from<Scan>(text, start, looked_at, limits, head);
 }
 
@@ -205,6 +207,9 @@ Parsed parse_response_with(Bytes bytes, std::size_t looked_at, const HeadLimits&
   if (text.empty()) return Parsed::unfinished(0);
   if (text[0] != 'H') return Parsed::broken({Status::bad_gateway, "the answer is not of HTTP/1"});
   Parsed parsed = parse_from<Scan>(text, 0, looked_at, limits, head);
+  const bool has_many = parsed.refusal.status == Status::request_header_fields_too_large;
+  if (has_many && limits.fields > head.entries.size() && head.entries.grow(limits.most_fields()))
+    parsed = parse_from<Scan>(text, 0, looked_at, limits, head);
   if (parsed.refusal) parsed.refusal.status = Status::bad_gateway;
   return parsed;
 }

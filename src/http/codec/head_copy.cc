@@ -1,13 +1,25 @@
 #include <cstring>
+#include <new>
+#include <utility>
 
 #include "base/memory.h"
 #include "http/codec/head.h"
 
 namespace spate::http {
 
+bool HeadEntries<ResponseView>::grow(std::size_t count) {
+  if (count <= size()) return false;
+  std::unique_ptr<FieldEntry[]> more(new (std::nothrow) FieldEntry[count]);
+  if (more == nullptr) return false;
+  std::memcpy(more.get(), data(), size() * sizeof(FieldEntry));
+  far_ = std::move(more);
+  far_size_ = count;
+  return true;
+}
+
 namespace {
 
-// Of the text at `from`, which is at `to`, too.
+// Returns the same part of a text that was copied from `from` to `to`.
 std::string_view moved(std::string_view part, const char* from, const char* to) {
   return {to + (part.data() - from), part.size()};
 }
@@ -40,7 +52,7 @@ bool HeadCopy<View>::copy(const char* text, const Head<View>& head) {
 }
 
 template <class View>
-void HeadCopy<View>::clear() {
+void HeadCopy<View>::release() {
   deallocate(block_);
   block_ = nullptr;
   view_ = {};

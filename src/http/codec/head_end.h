@@ -1,4 +1,5 @@
-// Where a head ends. Looks at each byte once, however they arrive, and refuses early.
+// The search for the end of a header section. Scans each byte once, however the bytes arrive, and
+// refuses early.
 #pragma once
 
 #include <algorithm>
@@ -13,12 +14,13 @@ namespace spate::http {
 
 struct HeadEnd {
   Parsed found;
-  std::size_t size = 0;  // Whole: of the head.
+  std::size_t size = 0;  // With `whole`: bytes of the header section.
 };
 
 inline constexpr std::string_view kCrLf = "\r\n";
 
-// The first line is longer than allowed. Asked once: when it should have ended.
+// Returns whether the first line exceeds the limit. True is returned once: when the line should
+// have ended.
 inline bool is_line_too_long(std::string_view text, std::size_t start, std::size_t looked_at,
                              const HeadLimits& limits) {
   const std::size_t room = limits.line + kCrLf.size();
@@ -27,7 +29,7 @@ inline bool is_line_too_long(std::string_view text, std::size_t start, std::size
   return std::memchr(text.data() + start, '\n', room) == nullptr;
 }
 
-// The head begins at `start`.
+// Searches the end of a header section that begins at `start`.
 template <class Scan>
 HeadEnd find_head_end(std::string_view text, std::size_t start, std::size_t looked_at,
                       const HeadLimits& limits) {

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::size_t kMostDecimals = 20;
 
-// What many answers begin with; empty for the others. 200 (OK) has one with more behind it.
+// Returns the most frequent status lines; empty for others. For 200 (OK) there is a prepared text
+// with more fields.
 std::string_view prepared_line(Status status) {
   switch (status) {
     case Status::no_content:
@@ -70,15 +71,13 @@ void HeadWriter::framing(const Outgoing& outgoing, std::string_view protocol) {
 
 void HeadWriter::field(FieldName name, std::string_view value) {
   const std::string_view spelling = name.name.empty() ? name_of(name.id) : name.name;
-  const char* const begin = value.data();
-  const char* const end = begin + value.size();
   const bool is_named = name.id != FieldId::other || is_token(spelling);
-  is_refused_ |= !is_named || Scan::value_end(begin, begin, end) != end;
+  is_refused_ |= !is_named || !is_field_value(value);
   put_line(spelling, value);
 }
 
 void HeadWriter::fields(const Fields& fields) {
-  is_refused_ |= fields.view().contains_any(kFramingFields);
+  is_refused_ |= !fields.is_complete() || fields.view().contains_any(kFramingFields);
   put(fields.lines());
 }
 

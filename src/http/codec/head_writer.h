@@ -1,9 +1,9 @@
-// HeadWriter: writes a head into room that the caller has.
+// HeadWriter: formats a header section into the caller's buffer.
 //
-// In the order of the message: a first line, fields, end(). Goes on counting when the room is full:
-// size() is then what is needed, and nothing beyond the room was touched. What could not be read as
-// it was meant (a CR, LF or NUL in a value, a name that is no token) is refused, and the head with
-// it.
+// Call it in the order of the message: the first line, fields, end(). If the buffer is full, it
+// continues to count: size() is then the size needed, and nothing beyond the buffer was written.
+// Input that would be parsed differently (CR, LF or NUL in a value, an invalid name) makes the
+// whole header section refused.
 //
 //   char room[512];
 //   HeadWriter writer(room);
@@ -31,30 +31,30 @@ class HeadWriter {
   explicit HeadWriter(std::span<char> room)
       : begin_(room.data()), at_(room.data()), end_(room.data() + room.size()) {}
 
-  // 100 ... 999; of HTTP/1.1, which servers say to all clients.
+  // 100 ... 999. The version is HTTP/1.1, which servers send to all clients.
   void status_line(Status status);
   void request_line(std::string_view method, std::string_view target);
 
-  // Lines with their CR LF, which are trusted: Date and Server, made once a second.
+  // Adds trusted lines with their CR LF: Date and Server, made once a second.
   void prepared(std::string_view lines) { put(lines); }
-  // Content-Length or Transfer-Encoding, and Connection with what it names. `protocol` is what is
-  // upgraded to.
+  // Adds Content-Length or Transfer-Encoding, and Connection with the fields it names. `protocol`
+  // is the value of Upgrade.
   void framing(const Outgoing& outgoing, std::string_view protocol = {});
   void field(FieldName name, std::string_view value);
-  // Those of a program: refused if one of kFramingFields is among them.
+  // Adds a program's fields. Refuses incomplete ones, and those of kFramingFields.
   void fields(const Fields& fields);
   void end() { put("\r\n"); }
 
-  // Nothing was refused, and all of it has found room.
+  // True if nothing was refused, and everything fitted.
   bool is_whole() const { return !is_refused_ && missing_ == 0; }
   bool is_refused() const { return is_refused_; }
   std::size_t size() const { return written() + missing_; }
-  // If it is whole.
+  // Valid if is_whole().
   std::string_view text() const { return {begin_, written()}; }
 
  private:
   std::size_t written() const { return static_cast<std::size_t>(at_ - begin_); }
-  // Inlined, so that literals are stored and not copied by a call.
+  // Always inlined, so that literals are stored directly, and not copied by a call.
   [[gnu::always_inline]] void put(std::string_view text) {
     if (text.size() > static_cast<std::size_t>(end_ - at_)) {
       missing_ += text.size();
@@ -71,7 +71,7 @@ class HeadWriter {
   char* begin_;
   char* at_;
   char* end_;
-  std::size_t missing_ = 0;  // What has found no room; nothing behind it is written.
+  std::size_t missing_ = 0;  // Bytes that did not fit; nothing after them is written.
   bool is_refused_ = false;
 };
 

@@ -12,7 +12,7 @@
 namespace spate::http {
 namespace {
 
-// What is written into as much room as it needs; empty if it is refused.
+// Returns the text that `write` writes into a buffer of the size it needs; empty if refused.
 std::string written(auto&& write) {
   HeadWriter counting({});
   write(counting);
@@ -24,13 +24,13 @@ std::string written(auto&& write) {
   return writer.is_whole() ? std::string(writer.text()) : std::string();
 }
 
-TEST(HeadWriter, WritesAnAnswer) {
+TEST(HeadWriter, WritesAResponse) {
   Fields fields;
   ASSERT_TRUE(fields.add("Content-Type", "text/plain"));
   const std::string text = written([&](HeadWriter& writer) {
     writer.status_line(Status::ok);
     writer.prepared("Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n");
-    writer.framing(frame_answer({.keeps_alive = false}, Status::ok, 13));
+    writer.framing(frame_outgoing({.keeps_alive = false}, Status::ok, 13));
     writer.field(FieldId::server, "spate");
     writer.fields(fields);
     writer.end();
@@ -49,7 +49,7 @@ TEST(HeadWriter, WritesAnyStatus) {
   }
 }
 
-TEST(HeadWriter, WritesHowItIsFramed) {
+TEST(HeadWriter, WritesFramingFields) {
   const auto framing = [](const Outgoing& outgoing, std::string_view protocol = {}) {
     return written([&](HeadWriter& writer) { writer.framing(outgoing, protocol); });
   };
@@ -64,7 +64,7 @@ TEST(HeadWriter, WritesHowItIsFramed) {
   EXPECT_EQ(framing({.connection = ConnectionOption::upgrade}, "a\r\nb: c"), "");
 }
 
-TEST(HeadWriter, RefusesWhatWouldBeReadOtherwise) {
+TEST(HeadWriter, RefusesTextThatWouldParseDifferently) {
   const auto field = [](FieldName name, std::string_view value) {
     return written([&](HeadWriter& writer) { writer.field(name, value); });
   };
@@ -83,7 +83,7 @@ TEST(HeadWriter, RefusesWhatWouldBeReadOtherwise) {
   for (const char* method : {"", "G T", "GET\r\n", "G:"}) EXPECT_EQ(line(method, "/"), "");
 }
 
-TEST(HeadWriter, RefusesFramingFieldsOfAProgram) {
+TEST(HeadWriter, RefusesFramingFieldsFromTheApplication) {
   for (const char* name : {"Connection", "content-length", "Keep-Alive", "TE", "Transfer-Encoding",
                            "Upgrade", "Proxy-Connection"}) {
     Fields fields;
@@ -92,7 +92,7 @@ TEST(HeadWriter, RefusesFramingFieldsOfAProgram) {
   }
 }
 
-TEST(HeadWriter, WritesNothingBeyondItsRoom) {
+TEST(HeadWriter, WritesNothingBeyondItsBuffer) {
   Fields fields;
   ASSERT_TRUE(fields.add("A", "b"));
   const auto write = [&](HeadWriter& writer) {
@@ -169,7 +169,7 @@ void expect_same(FieldsView a, FieldsView b) {
   }
 }
 
-TEST(HeadWriter, WritesRequestsThatAreReadAsTheyWere) {
+TEST(HeadWriter, WritesRequestsThatRoundTrip) {
   for (unsigned seed = 0; seed < 500; ++seed) {
     RandomHead random(seed);
     const std::string method = random.token(8);
@@ -189,14 +189,14 @@ TEST(HeadWriter, WritesRequestsThatAreReadAsTheyWere) {
   }
 }
 
-TEST(HeadWriter, WritesAnswersThatAreReadAsTheyWere) {
+TEST(HeadWriter, WritesResponsesThatRoundTrip) {
   for (unsigned seed = 0; seed < 500; ++seed) {
     RandomHead random(seed);
     const auto status = static_cast<Status>(200 + random.below(800));
     const Fields fields = random_fields(random);
-    const Asked asked = {.method = random.below(2) == 0 ? Method::get : Method::head,
-                         .keeps_alive = random.below(2) == 0};
-    const Outgoing outgoing = frame_answer(
+    const RequestSummary asked = {.method = random.below(2) == 0 ? Method::get : Method::head,
+                                  .keeps_alive = random.below(2) == 0};
+    const Outgoing outgoing = frame_outgoing(
         asked, status, random.below(2) == 0 ? std::optional(random.below(100)) : std::nullopt);
     const std::string text = written([&](HeadWriter& writer) {
       writer.status_line(status);

@@ -15,8 +15,8 @@ bool is_octet(std::string_view text) {
   return value <= 255;
 }
 
-// How many groups of 16 bits a half of an IPv6 address has, the text before or behind "::". -1 if
-// it is none. An IPv4 address may be the last.
+// Returns the number of 16-bit groups in one half of an IPv6 address, before or after "::"; -1 if
+// invalid. An IPv4 address may be at the end.
 enum class AtEnd : std::uint8_t { no, yes };
 int count_groups(std::string_view half, AtEnd at_end) {
   int groups = 0;
@@ -34,7 +34,7 @@ int count_groups(std::string_view half, AtEnd at_end) {
   return groups;
 }
 
-// The size of the host at the front; npos if it is none.
+// Returns the size of the host at the front; npos if invalid.
 std::size_t size_of_host(std::string_view text) {
   if (!text.starts_with('[')) {
     const std::size_t size = escaped_span_of(text, kUnreserved | kSubDelims);

@@ -5,7 +5,7 @@
 namespace spate::http {
 namespace {
 
-TEST(Html, TextMeansItself) {
+TEST(Html, TextIsEscaped) {
   EXPECT_EQ(html_of("<a href=\"x\" b='y'>&amp;</a>"),
             "&lt;a href=&quot;x&quot; b=&#39;y&#39;&gt;&amp;amp;&lt;/a&gt;");
   EXPECT_EQ(html_of("\xc3\xa4 plain\n"), "\xc3\xa4 plain\n");

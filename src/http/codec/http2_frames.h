@@ -1,5 +1,5 @@
-// Http2Frames: the way of a session's frames to what carries them, a Stream. Small ones are written
-// as they are made; from the first large one on they are sent together.
+// Http2Frames: writes a session's frames to a Stream. Small frames are written as they are
+// produced; from the first large one on they are collected into one write.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +16,11 @@ namespace spate::http {
 
 class Http2Frames {
  public:
-  // Something could not be sent, and nothing can be any more: a gap would be worse than an end.
+  // True if a write failed. Nothing more may be sent then: a gap would corrupt the connection.
   bool is_broken() const { return is_broken_; }
 
-  // All that the session has, or until `stream` is full. Nobody is called but the session's events.
+  // Sends all frames of the session, or until `stream` is full. Calls no functions except the
+  // session's events.
   template <class Stream>
   void send_all(Http2Session& session, Stream& stream) {
     while (!is_broken_ && !stream.is_full()) {
@@ -31,7 +32,7 @@ class Http2Frames {
     send_batch(stream);
   }
 
-  // Http2Events::send_piece(): `body` has take(), into a span and into a Buffer.
+  // Implements Http2Events::send_piece(). `body` has take(), into a span and into a Buffer.
   template <class Stream, class Body>
   Http2Sent send_piece(Bytes head, std::size_t size, Body& body, Stream& stream) {
     if (size > kMostCopied) {
@@ -46,9 +47,9 @@ class Http2Frames {
   }
 
  private:
-  // A frame up to that size is sent in one piece.
+  // Frames up to this size are written at once.
   static constexpr std::size_t kMostCopied = 2048;
-  // Larger ones, and what is between them, are sent together up to that size.
+  // Larger ones, and the frames between them, are collected up to this size.
   static constexpr std::size_t kBatch = 128 * 1024;
 
   bool is_batch_whole() const { return batch_.size() >= kBatch; }
@@ -63,7 +64,8 @@ class Http2Frames {
     if (!is_taken) is_broken_ = true;
   }
 
-  // A few bytes between moved bodies: in a small block, however much the batch has already.
+  // Adds a few bytes between moved bodies. reserve() with the exact size gets a small block,
+  // however large the batch is.
   bool add(Bytes frame) {
     const std::span<std::byte> room = batch_.reserve(frame.size());
     if (room.empty()) return false;

@@ -1,10 +1,10 @@
-// Http2Session: the frames, the header compression and the windows of one connection of HTTP/2
-// (RFC 9113), without I/O and without a meaning: bytes go in and become events, answers go in and
-// become bytes. Who implements it is another library (src/http2), so that this one needs no engine.
-// A server's and a client's differ in who begins the streams.
+// Http2Session: the frames, the header compression and the flow control of one HTTP/2 connection
+// (RFC 9113), without I/O: received bytes become events, and responses become bytes to send. It is
+// implemented by spate::http2 (src/http2), so that spate::http does not depend on nghttp2. The
+// sessions of a server and of a client differ in which side begins streams.
 //
-// Http2Events must not destroy the session, nor call receive() or next_frame(); all else may be
-// called within them.
+// Http2Events must not destroy the session, nor call receive() or next_frame(); all other functions
+// may be called within them.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace spate::http {
 
-// Of RFC 9113 §7.
+// Error codes (RFC 9113 §7).
 enum class Http2Code : std::uint32_t {
   no_error = 0,
   protocol_error = 1,
@@ -28,7 +28,7 @@ enum class Http2Code : std::uint32_t {
   enhance_your_calm = 11,
 };
 
-// What stands for a stream among its owner's objects.
+// The owner's object for a stream.
 class Http2Stream {
  protected:
   ~Http2Stream() = default;
@@ -39,73 +39,73 @@ struct Http2Field {
   std::string_view value;
 };
 
-// What of a body can be sent now: some bytes, the end, both, or neither yet.
+// The bytes of a body that can be sent now: some, the end, both, or neither yet.
 struct Http2Piece {
   std::size_t size = 0;
   bool is_last = false;
-  std::span<const Http2Field> trailers{};  // Behind the last; valid until the next call.
+  std::span<const Http2Field> trailers{};  // After the last bytes; valid until the next call.
 };
 
 enum class Http2Frame : std::uint8_t {
-  useful,  // Takes a request or a body on.
-  idle,    // Does not: PING, SETTINGS, PRIORITY, an empty DATA, an update of a window, ...
+  useful,  // Part of a request or a body.
+  idle,    // PING, SETTINGS, PRIORITY, an empty DATA, WINDOW_UPDATE, ...
   reset,   // RST_STREAM.
 };
 
-// What came of a frame that was to be sent.
+// The result of sending a frame.
 enum class Http2Sent : std::uint8_t {
   yes,
-  enough,  // It was sent, and next_frame() is to return before another one is.
-  failed,  // It was not, and nothing can be any more.
+  enough,  // It was sent; next_frame() must return before the next one.
+  failed,  // It was not sent, and no other frame can be.
 };
 
-// Whether a side of a stream is at its end.
+// Whether a message has ended (END_STREAM).
 enum class Http2End : bool { no, yes };
 
-// Whether a server takes streams that become tunnels (extended CONNECT, RFC 8441).
+// Whether a server accepts streams that become tunnels (extended CONNECT, RFC 8441).
 enum class Http2Tunnels : std::uint8_t {
-  unknown,  // It has not said anything yet.
+  unknown,  // Its settings have not arrived.
   refused,
   taken,
 };
 
 class Http2Events {
  public:
-  // ---- while bytes are taken in. False: no more of them are wanted; receive() returns false.
+  // ---- during receive(). Returning false ends the input: receive() returns false.
 
-  // Of a server: a head begins, of a new stream, whose stand-in it returns (nullptr: out of
-  // memory).
+  // Servers: a header section of a new stream begins. Returns the stream's object; nullptr when
+  // memory runs out.
   virtual Http2Stream* on_stream(std::int32_t /*id*/) { return nullptr; }
-  // A field of a head, or of trailers. What is malformed never comes here.
+  // Called for a field of a header section or of trailers. Malformed ones are never reported.
   virtual bool on_field(Http2Stream& stream, std::string_view name, std::string_view value) = 0;
-  // The head is whole. Of a client, also each of 1xx before it, and the trailers.
+  // Called when the header section is complete; for clients also after each 1xx, and the trailers.
   virtual bool on_head(Http2Stream& stream, Http2End end) = 0;
   virtual bool on_body(Http2Stream& stream, Bytes bytes) = 0;
-  // Nothing more comes, behind the body or, of a server, its trailers.
+  // Called for END_STREAM after the body or, for servers, after the trailers.
   virtual bool on_body_end(Http2Stream& stream) = 0;
-  // Of a client: the server takes no further streams. Those that it has not looked at are closed,
-  // as refused.
+  // Clients: the server accepts no further streams (GOAWAY). Streams that it did not process are
+  // closed as refused.
   virtual void on_last_stream() {}
-  // Of a client: the server's settings have come.
+  // Clients: the server's settings have arrived.
   virtual void on_settings() {}
-  // Each frame, behind what it has brought.
+  // Called after each frame was processed.
   virtual bool on_frame(Http2Frame kind) = 0;
 
-  // ---- also while bytes are made
+  // ---- during receive() and next_frame()
 
-  // The peer has broken a rule: of a stream, which is reset for it, or of the connection.
+  // The peer violated the protocol: on a stream, which is reset, or on the connection.
   enum class Broken : std::uint8_t { stream, connection };
   virtual void on_violation(Broken broken) = 0;
-  // The last of this stream. `code`: why it was reset, if it was; refused_stream also of a request
+  // Called last for a stream. `code` is the reason of a reset; refused_stream also for a request
   // that could not be sent.
   virtual void on_stream_closed(Http2Stream& stream, Http2Code code) = 0;
 
-  // ---- while bytes are made
+  // ---- during next_frame()
 
   virtual Http2Piece next_piece(Http2Stream& stream, std::size_t most) = 0;
-  // Sends the head of a frame, and `size` bytes of what next_piece() has offered.
+  // Sends the header of a frame, and `size` bytes that next_piece() has offered.
   virtual Http2Sent send_piece(Http2Stream& stream, Bytes frame_head, std::size_t size) = 0;
-  // Our side of the stream is at its end.
+  // Called when our side of the stream has ended.
   virtual void on_end_sent(Http2Stream& stream) = 0;
 
  protected:
@@ -116,52 +116,54 @@ class SPATE_EXPORT Http2Session {
  public:
   virtual ~Http2Session() = default;
 
-  // False: what came is not of HTTP/2, is a flood, or was not wanted; or memory has run out. The
-  // connection is of no use any more. An error that a peer is told about is a true one: frames are
-  // to be sent, and then is_over().
+  // Processes received bytes. Returns false if they are not HTTP/2, are a flood, or were not
+  // wanted, or when memory runs out: the connection must be closed. After a protocol error it
+  // returns true, so that the last frames can report it to the peer; then is_over() is true.
   virtual bool receive(Bytes bytes) = 0;
-  // What is to be sent next, valid until the next call; the frames of bodies are sent meanwhile.
-  // Empty: nothing at present, or they were enough.
+  // Returns the next bytes to send, valid until the next call. Frames of bodies are sent by
+  // send_piece() meanwhile. Empty: nothing to send now, or Http2Sent::enough.
   virtual Bytes next_frame() = 0;
-  // Nothing is to be sent any more, or to be received.
+  // True if nothing can be sent or received any more.
   virtual bool is_over() const = 0;
 
-  // These return false when memory runs out, or if the stream is not in a state for it.
+  // These return false when memory runs out, or if the stream is in the wrong state.
 
   virtual bool inform(std::int32_t id, std::span<const Http2Field> head) = 0;
-  // If that is not its end, next_piece() is asked for the body, and again after each wake().
-  // Of a client: begins a stream, and returns its number; negative if none can be begun.
+  // Unless `end`, next_piece() is called for the body, and again after each wake(). request() is
+  // for clients: it begins a stream, and returns its id; negative if none can be begun.
   virtual std::int32_t request(Http2Stream& stream, std::span<const Http2Field> head,
                                Http2End end) = 0;
   virtual bool answer(std::int32_t id, std::span<const Http2Field> head, Http2End end) = 0;
   virtual void wake(std::int32_t id) = 0;
   virtual bool reset(std::int32_t id, Http2Code code) = 0;
-  // So many bytes of a body were used: the peer may send as many again.
+  // Reports `size` bytes of a body as used: updates the windows.
   virtual void credit(std::int32_t id, std::size_t size) = 0;
 
-  // Asks the peer to answer at once, whatever else it does.
+  // Sends a PING, which the peer must acknowledge at once.
   virtual bool ping() = 0;
 
-  // Of a client: how many streams there may be at the same time.
+  // Clients: returns the server's limit of concurrent streams.
   virtual std::uint32_t max_streams() const = 0;
   virtual Http2Tunnels tunnels() const = 0;
 
-  // The first step of an end: the peer learns that it is near.
+  // Begins a graceful end: sends a GOAWAY that announces it.
   virtual void announce_end() = 0;
-  // The second: no further stream is taken; those that are there go on.
+  // Accepts no further streams; existing ones continue. The second step of a graceful end.
   virtual void refuse_streams(Http2Code code) = 0;
 };
 
-// What makes sessions. Any thread.
+// The factory of sessions. Any thread.
 class SPATE_EXPORT Http2Engine {
  public:
   virtual ~Http2Engine() = default;
-  // A server's; `max_head` is what it advertises. nullptr when memory runs out.
+  // Makes a server's session, which advertises `max_head`. nullptr when memory runs out.
   virtual std::unique_ptr<Http2Session> make_server(Http2Events& events,
                                                     std::size_t max_head) const = 0;
-  // The same of a client, which takes no pushed answers.
+  // Makes a client's session, which accepts no pushed responses.
   virtual std::unique_ptr<Http2Session> make_client(Http2Events& events,
                                                     std::size_t max_head) const = 0;
+  // Returns Http2Options::max_streams.
+  virtual std::uint32_t max_streams() const = 0;
 };
 
 }  // namespace spate::http

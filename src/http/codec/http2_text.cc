@@ -6,7 +6,7 @@ namespace spate::http {
 
 namespace {
 
-// What a name and a value take beside themselves: as much as of HTTP/1, ": " and CR LF.
+// Bytes per field besides name and value, as in HTTP/1: ": " and CR LF.
 constexpr std::size_t kOverhead = 4;
 
 }  // namespace

@@ -1,7 +1,7 @@
-// Http2Text: the fields of a head of HTTP/2, put together in the form that those of HTTP/1 have:
-// one text, and entries that refer to it.
+// Http2Text: assembles the fields of an HTTP/2 header section in the format of HTTP/1: one text,
+// and entries that refer to it.
 //
-// One is filled at a time, as the fields of a connection's heads never mix.
+// One per connection suffices, because the header sections of a connection are never interleaved.
 #pragma once
 
 #include <cstddef>
@@ -23,19 +23,19 @@ class Http2Text {
 
   void clear();
   std::size_t size() const { return text_.size(); }
-  // Whether a name and a value of that size are within the limits, with `more` that is elsewhere.
+  // Returns whether a field of that size is within the limits, with `more` bytes stored elsewhere.
   bool has_room(std::size_t size, const HeadLimits& limits, std::size_t more = 0) const;
   Part put(std::string_view text);
-  // False if there are too many.
+  // Adds a field. False if there are too many.
   bool add(std::string_view name, std::string_view value, const HeadLimits& limits,
            std::span<FieldEntry> entries);
 
-  // Until it is cleared.
+  // Valid until clear().
   const char* data() const { return text_.data(); }
   std::string_view view(Part part) const {
     return std::string_view(text_).substr(part.at, part.size);
   }
-  // Refers to `entries`.
+  // Returns a view that refers to `entries`.
   FieldsView fields(std::span<const FieldEntry> entries) const {
     return {text_.data(), entries.data(), count_, known_};
   }

@@ -1,5 +1,5 @@
-// Http2TrailerSection: what comes behind a body of HTTP/2, field by field. It becomes what it is in
-// HTTP/1: no longer than a head, and without what may not be there.
+// Http2TrailerSection: collects the trailers of an HTTP/2 body, field by field, under the rules of
+// HTTP/1: the limits of a header section, and without the fields that must not be there.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace spate::http {
 
 class Http2TrailerSection {
  public:
-  // False: they are too long or too many, or memory has run out.
+  // Adds a field. False if they are too long or too many, or when memory runs out.
   bool take(std::string_view name, std::string_view value, const HeadLimits& limits,
             Fields& trailers) {
     size_ += name.size() + value.size();
@@ -23,7 +23,7 @@ class Http2TrailerSection {
   }
 
  private:
-  std::size_t size_ = 0;  // Also of what was left out.
+  std::size_t size_ = 0;  // Including fields that were dropped.
 };
 
 }  // namespace spate::http

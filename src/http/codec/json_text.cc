@@ -12,7 +12,8 @@ bool is_rest_byte(std::string_view text, std::size_t at, unsigned low, unsigned 
   return byte >= low && byte <= high;
 }
 
-// The size of the character at the front, as the table of RFC 3629 §4 has it; zero if it is none.
+// Returns the size of the UTF-8 character at the front, by the table of RFC 3629 §4; zero if
+// invalid.
 std::size_t size_of_character(std::string_view text) {
   const auto first = static_cast<unsigned char>(text.front());
   if (first < 0x80) return 1;

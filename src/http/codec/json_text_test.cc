@@ -20,7 +20,7 @@ TEST(JsonText, IsEscaped) {
   EXPECT_EQ(json_of(""), "\"\"");
 }
 
-TEST(JsonText, KeepsUtf8AndReplacesWhatIsNone) {
+TEST(JsonText, KeepsUtf8AndReplacesInvalidBytes) {
   for (const char* good : {"\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xed\x9f\xbf",
                            "\xf4\x8f\xbf\xbf", "\xee\x80\x80"})
     EXPECT_EQ(json_of(good), "\"" + std::string(good) + "\"");

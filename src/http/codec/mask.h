@@ -1,6 +1,6 @@
-// What a WebSocket client sends is combined with a mask of four random bytes, again and again (RFC
-// 6455 §5.3), so that no proxy takes what a page has chosen for something else. Doing it twice
-// undoes it.
+// Masking of a WebSocket client's frames: bytes are combined by XOR with four random bytes (RFC
+// 6455 §5.3), so that a page cannot make a proxy see a chosen request. Masking twice restores the
+// bytes.
 #pragma once
 
 #include <array>
@@ -14,12 +14,12 @@ namespace spate::http {
 
 using Mask = std::array<std::byte, 4>;
 
-// The mask for what follows `size` bytes.
+// Returns the mask for the bytes after the first `size` ones.
 inline Mask mask_behind(const Mask& mask, std::size_t size) {
   return {mask[size % 4], mask[(size + 1) % 4], mask[(size + 2) % 4], mask[(size + 3) % 4]};
 }
 
-// Writes one Part of bytes with the mask, and goes on behind it.
+// Masks one Part of bytes, and advances both pointers.
 template <class Part>
 void mask_part(Part masks, const std::byte*& at, std::byte*& to) {
   Part part;
@@ -30,8 +30,7 @@ void mask_part(Part masks, const std::byte*& at, std::byte*& to) {
   to += sizeof(part);
 }
 
-// Writes `bytes` with the mask to `to`, which has as much room, and is not a part of them unless it
-// is all.
+// Writes masked `bytes` to `to`, which has as much room. The two must be equal or must not overlap.
 inline void apply_mask(const Mask& mask, Bytes bytes, std::byte* to) {
   typedef std::uint64_t Vector __attribute__((vector_size(16)));
   std::uint32_t word = 0;

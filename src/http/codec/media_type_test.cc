@@ -7,7 +7,7 @@
 namespace spate::http {
 namespace {
 
-TEST(MediaTypeTest, HasTypeSubtypeAndParameters) {
+TEST(MediaTypeTest, TypeSubtypeAndParametersAreParsed) {
   const auto type = MediaType::parse(" Text/HTML ; Charset=\"utf-\\8\";q=1 ");
   ASSERT_TRUE(type);
   EXPECT_EQ(type->type(), "Text");
@@ -21,7 +21,7 @@ TEST(MediaTypeTest, HasTypeSubtypeAndParameters) {
   EXPECT_EQ(MediaType::parse("application/vnd.a+json")->subtype(), "vnd.a+json");
 }
 
-TEST(MediaTypeTest, IsNoneIfItIsNotWrittenSo) {
+TEST(MediaTypeTest, MalformedTypeIsRefused) {
   for (const char* text :
        {"", "text", "text/", "/html", "text /html", "text/ html", "text/html charset=x",
         "text/html;a", "text/html;a=", "text/html;=b", "text/html;a=\"b", "text/html, text/plain",
@@ -29,7 +29,7 @@ TEST(MediaTypeTest, IsNoneIfItIsNotWrittenSo) {
     EXPECT_FALSE(MediaType::parse(text)) << text;
 }
 
-TEST(MediaTypeTest, OfAFileGoesByItsExtension) {
+TEST(MediaTypeTest, FileExtensionDeterminesTheType) {
   for (const char* name : {"a.html", "A.HTML", "/x.y/a.tar.html", ".html"})
     EXPECT_EQ(content_type_of(name), "text/html; charset=utf-8") << name;
   EXPECT_EQ(content_type_of("a.7z"), "application/x-7z-compressed");
@@ -40,13 +40,13 @@ TEST(MediaTypeTest, OfAFileGoesByItsExtension) {
     EXPECT_EQ(content_type_of(name), "application/octet-stream") << name;
 }
 
-TEST(MediaTypeTest, OfEveryKnownFileIsOne) {
+TEST(MediaTypeTest, EveryRegisteredExtensionHasAValidType) {
   for (const char* name : {"a.js", "a.json", "a.svg", "a.woff2", "a.png", "a.css", "a.wasm",
                            "a.mp4", "a.txt", "a.docx"})
     EXPECT_TRUE(MediaType::parse(content_type_of(name))) << name;
 }
 
-TEST(MediaTypeTest, IsCompressibleIfItIsText) {
+TEST(MediaTypeTest, TextTypesAreCompressible) {
   for (const char* type :
        {"text/html; charset=utf-8", "Text/X", "application/json", "application/ld+json",
         "image/svg+xml", "application/wasm", "application/XML ; a=b"})
@@ -75,13 +75,13 @@ TEST(AcceptEncoding, AllowsIdentityUnlessItIsExcluded) {
   EXPECT_EQ(weight_of_encoding("*;q=0, identity;q=0.5", "identity"), 500);
 }
 
-TEST(AcceptEncoding, PassesOverWhatIsNoElement) {
+TEST(AcceptEncoding, SkipsMalformedElements) {
   EXPECT_EQ(
       weight_of_encoding(", ;q=1, gzip;q=x, gzip;q=2, gzip;q, gzip x, (), gzip;q=0.4", "gzip"),
       400);
 }
 
-TEST(AcceptEncoding, ChoosesTheFirstOfTheBest) {
+TEST(AcceptEncoding, ChoosesTheFirstOfEquallyWeightedCodings) {
   constexpr std::string_view kOffered[] = {"br", "gzip", "identity"};
   EXPECT_EQ(choose_encoding("gzip, br", kOffered), 0u);
   EXPECT_EQ(choose_encoding("gzip;q=0.1", kOffered), 1u);
@@ -103,7 +103,7 @@ TEST(Accept, WeighsByTheMostSpecificRange) {
   EXPECT_EQ(weight_of_type(accept, "TEXT/html;level=3"), 300);
 }
 
-TEST(Accept, TakesAllIfItIsEmptyAndNothingThatItDoesNotName) {
+TEST(Accept, AllowsAllTypesIfEmptyAndOnlyListedTypesOtherwise) {
   EXPECT_EQ(weight_of_type("", "a/b"), 1000);
   EXPECT_EQ(weight_of_type(" ", "a/b"), 1000);
   EXPECT_EQ(weight_of_type("a/c, b/*", "a/b"), 0);
@@ -112,7 +112,7 @@ TEST(Accept, TakesAllIfItIsEmptyAndNothingThatItDoesNotName) {
   EXPECT_EQ(weight_of_type("*/*", "nonsense"), 0);
 }
 
-TEST(Accept, ChoosesTheFirstOfTheBest) {
+TEST(Accept, ChoosesTheFirstOfEquallyWeightedTypes) {
   constexpr std::string_view kOffered[] = {"text/html", "application/json"};
   EXPECT_EQ(choose_type("*/*", kOffered), 0u);
   EXPECT_EQ(choose_type("application/json, text/html;q=0.9", kOffered), 1u);

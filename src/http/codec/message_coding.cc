@@ -11,13 +11,15 @@ namespace spate::http {
 
 namespace {
 
-constexpr int kRawWindow = -15;
+// Flags in z_stream::data_type after inflate(): at the end of a block, and the number of bits left.
+constexpr int kAtEndOfBlock = 128;
+constexpr int kBitsLeft = 63;
 constexpr int kFastLevel = 4;
 constexpr int kUsualMemory = 8;
-// What a flush ends with. It is left out on the wire.
+// The end of a flush, which is not sent (RFC 7692 §7.2.1).
 constexpr std::byte kTail[] = {std::byte{0}, std::byte{0}, std::byte{0xff}, std::byte{0xff}};
 constexpr std::size_t kFirstRoom = 4096;
-constexpr std::size_t kMostKept = 64 * 1024;  // Of memory, from one message to the next.
+constexpr std::size_t kMostKept = 64 * 1024;  // Bytes kept from one message to the next.
 
 void begin(Array<std::byte>& made) {
   if (made.capacity() > kMostKept) made = {};
@@ -31,24 +33,32 @@ struct ZlibStream {
 };
 
 MessageDeflater::~MessageDeflater() {
-  if (stream_ == nullptr) return;
-  deflateEnd(&stream_->zlib);
-  deallocate(stream_);
+  for (ZlibStream* stream : streams_) {
+    if (stream == nullptr) continue;
+    deflateEnd(&stream->zlib);
+    deallocate(stream);
+  }
 }
 
-// There is room for all that can come of it, so it is one step.
-Bytes MessageDeflater::compress(Bytes message) {
+// Returns the compressor of a window size. nullptr when memory runs out.
+ZlibStream* MessageDeflater::stream_for(int window) {
+  ZlibStream*& stream = streams_[static_cast<std::size_t>(window - kSmallestWindow)];
+  if (stream != nullptr) return stream;
+  stream = make_zlib_stream<ZlibStream>();
+  if (stream != nullptr && deflateInit2(&stream->zlib, kFastLevel, Z_DEFLATED, -window,
+                                        kUsualMemory, Z_DEFAULT_STRATEGY) != Z_OK)
+    deallocate(std::exchange(stream, nullptr));
+  return stream;
+}
+
+// Compresses in one step, into a buffer of the largest possible size. A message no larger than the
+// window cannot have distances beyond it, so the compressor of the largest window can be used.
+Bytes MessageDeflater::compress(Bytes message, int window) {
   if (message.size() > kMostOfZlib) return {};
-  if (stream_ == nullptr) {
-    stream_ = make_zlib_stream<ZlibStream>();
-    if (stream_ == nullptr) return {};
-    if (deflateInit2(&stream_->zlib, kFastLevel, Z_DEFLATED, kRawWindow, kUsualMemory,
-                     Z_DEFAULT_STRATEGY) != Z_OK) {
-      deallocate(std::exchange(stream_, nullptr));
-      return {};
-    }
-  }
-  z_stream& zlib = stream_->zlib;
+  const bool fits = message.size() <= std::size_t{1} << window;
+  ZlibStream* stream = stream_for(fits ? kLargestWindow : window);
+  if (stream == nullptr) return {};
+  z_stream& zlib = stream->zlib;
   begin(made_);
   const std::size_t room = deflateBound(&zlib, message.size()) + sizeof(kTail);
   if (!made_.reserve(room)) return {};
@@ -72,21 +82,33 @@ Result<Bytes> MessageInflater::decompress(Bytes message, std::size_t limit) {
   if (stream_ == nullptr) {
     stream_ = make_zlib_stream<ZlibStream>();
     if (stream_ == nullptr) return std::unexpected(system_error(ENOMEM));
-    if (inflateInit2(&stream_->zlib, kRawWindow) != Z_OK) {
+    if (inflateInit2(&stream_->zlib, -kLargestWindow) != Z_OK) {
       deallocate(std::exchange(stream_, nullptr));
       return std::unexpected(system_error(ENOMEM));
     }
   }
   inflateReset(&stream_->zlib);
   begin(made_);
-  for (Bytes part : {message, Bytes(kTail)}) {
-    if (const std::error_code error = inflate_some(part, limit)) return std::unexpected(error);
+  has_ended_ = message.empty();
+  if (const std::error_code error = inflate_some(message, limit)) return std::unexpected(error);
+  if (!has_ended_) {
+    if (const std::error_code error = inflate_tail(limit)) return std::unexpected(error);
   }
   return Bytes(made_.begin(), made_.size());
 }
 
-// All of it. A byte more than the limit is asked for, which shows that there is more.
-std::error_code MessageInflater::inflate_some(Bytes& part, std::size_t limit) {
+// The tail must end an empty stored block. Inside a truncated block it would be taken for data.
+std::error_code MessageInflater::inflate_tail(std::size_t limit) {
+  const std::size_t size = made_.size();
+  if (const std::error_code error = inflate_some(kTail, limit)) return error;
+  const int place = stream_->zlib.data_type;
+  const bool is_whole =
+      made_.size() == size && (place & kAtEndOfBlock) != 0 && (place & kBitsLeft) == 0;
+  return is_whole ? std::error_code() : system_error(EBADMSG);
+}
+
+// Decompresses `part`. Asks for one byte more than the limit, to detect a longer message.
+std::error_code MessageInflater::inflate_some(Bytes part, std::size_t limit) {
   z_stream& zlib = stream_->zlib;
   do {
     if (made_.size() > limit) return system_error(EMSGSIZE);
@@ -100,6 +122,7 @@ std::error_code MessageInflater::inflate_some(Bytes& part, std::size_t limit) {
     part = part.subspan(given - zlib.avail_in);
     made_.grow_reserved(most - zlib.avail_out);
     if (result == Z_MEM_ERROR) return system_error(ENOMEM);
+    if (result != Z_BUF_ERROR) has_ended_ = result == Z_STREAM_END;
     if (result == Z_STREAM_END) inflateReset(&zlib);
     if (result != Z_OK && result != Z_BUF_ERROR && result != Z_STREAM_END)
       return system_error(EBADMSG);

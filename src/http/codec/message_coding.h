@@ -1,7 +1,8 @@
-// permessage-deflate (RFC 7692): messages compressed one by one. Each begins anew (no context
-// takeover), so that one pair of these serves all connections of a loop.
+// permessage-deflate (RFC 7692) without context takeover: each message is compressed by itself, so
+// that one pair of coders serves all connections of a loop.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <system_error>
@@ -14,6 +15,10 @@ namespace spate::http {
 
 struct ZlibStream;
 
+// Windows of a compressor, in bits.
+inline constexpr int kSmallestWindow = 9;
+inline constexpr int kLargestWindow = 15;
+
 class MessageDeflater {
  public:
   MessageDeflater() = default;
@@ -21,12 +26,15 @@ class MessageDeflater {
   MessageDeflater(const MessageDeflater&) = delete;
   MessageDeflater& operator=(const MessageDeflater&) = delete;
 
-  // The message compressed, valid until the next call. Empty if that is no shorter, or when memory
-  // runs out.
-  Bytes compress(Bytes message);
+  // Returns the compressed message, for a receiver with a window of `window` bits; valid until the
+  // next call. Empty if that is not shorter, or when memory runs out.
+  Bytes compress(Bytes message, int window = kLargestWindow);
 
  private:
-  ZlibStream* stream_ = nullptr;  // Made when it is first needed, about 260 KiB.
+  ZlibStream* stream_for(int window);
+
+  // Made when first needed: 260 KiB for the largest window.
+  std::array<ZlibStream*, kLargestWindow - kSmallestWindow + 1> streams_{};
   Array<std::byte> made_;
 };
 
@@ -37,15 +45,17 @@ class MessageInflater {
   MessageInflater(const MessageInflater&) = delete;
   MessageInflater& operator=(const MessageInflater&) = delete;
 
-  // The message, of `limit` bytes at most, valid until the next call. Errors: EBADMSG if it is
-  // damaged, EMSGSIZE above the limit, ENOMEM.
+  // Returns the decompressed message, of at most `limit` bytes, valid until the next call. Errors:
+  // EBADMSG if it is damaged, EMSGSIZE above the limit, ENOMEM.
   Result<Bytes> decompress(Bytes message, std::size_t limit);
 
  private:
-  std::error_code inflate_some(Bytes& part, std::size_t limit);
+  std::error_code inflate_some(Bytes part, std::size_t limit);
+  std::error_code inflate_tail(std::size_t limit);
 
   ZlibStream* stream_ = nullptr;  // About 40 KiB.
   Array<std::byte> made_;
+  bool has_ended_ = false;  // The block marked as last was seen: nothing may follow.
 };
 
 }  // namespace spate::http

@@ -7,7 +7,7 @@
 namespace spate::http {
 namespace {
 
-TEST(Method, IsItsNameAndBack) {
+TEST(Method, RoundTripsThroughItsName) {
   for (int i = 0; i < static_cast<int>(Method::other); ++i) {
     const auto method = static_cast<Method>(i);
     EXPECT_FALSE(name_of(method).empty());
@@ -16,13 +16,13 @@ TEST(Method, IsItsNameAndBack) {
   EXPECT_EQ(method_of("DELETE"), Method::del);
 }
 
-TEST(Method, IsOtherUnlessItIsKnownLetterByLetter) {
+TEST(Method, IsUnknownUnlessItMatchesExactly) {
   for (const char* name : {"", "get", "GE", "GETS", "PROPFIND"})
     EXPECT_EQ(method_of(name), Method::other) << name;
   EXPECT_EQ(name_of(Method::other), "");
 }
 
-TEST(Method, MayBeRepeatedUnlessItsEffectAddsUp) {
+TEST(Method, IsRepeatableIfIdempotent) {
   for (const Method method :
        {Method::get, Method::head, Method::put, Method::del, Method::options, Method::trace})
     EXPECT_TRUE(is_idempotent(method)) << name_of(method);

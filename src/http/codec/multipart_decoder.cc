@@ -15,15 +15,15 @@ namespace {
 constexpr std::size_t kMostBoundary = 70;
 constexpr std::string_view kPartHeadEnd = "\r\n\r\n";
 
-// The three escapes of browsers.
+// Decodes the three escapes of browsers.
 char browser_escape(std::string_view text) {
   if (text.starts_with("%22")) return '"';
   if (equal_ignoring_case(text.substr(0, 3), "%0d")) return '\r';
   return equal_ignoring_case(text.substr(0, 3), "%0a") ? '\n' : '\0';
 }
 
-// A name, in quotes or not. A backslash is one, but before a quote or another: paths of old
-// browsers have single ones.
+// Returns the text of a name, quoted or not. A backslash escapes only a quote or a backslash: old
+// browsers send paths with single ones.
 std::string text_of_name(std::string_view value) {
   if (value.starts_with('"')) value = value.substr(1, value.size() - 2);
   std::string name;
@@ -97,7 +97,7 @@ MultipartDecoder::Event MultipartDecoder::next(Bytes& bytes) {
   return Event::unfinished;
 }
 
-// Up to the first delimiter, everything is thrown away.
+// Discards everything up to the first delimiter.
 MultipartDecoder::Event MultipartDecoder::skip_preamble(Bytes& bytes) {
   const std::size_t before = bytes.size();
   scan(bytes);
@@ -107,7 +107,7 @@ MultipartDecoder::Event MultipartDecoder::skip_preamble(Bytes& bytes) {
   return Event::unfinished;
 }
 
-// How many bytes at the end may be the beginning of a delimiter.
+// Returns how many bytes at the end may be the beginning of a delimiter.
 std::size_t MultipartDecoder::size_of_beginning(std::string_view text) const {
   const std::string_view end = text.substr(text.size() - std::min(text.size(), delimiter_.size()));
   const std::size_t last = end.rfind('\r');
@@ -116,8 +116,8 @@ std::size_t MultipartDecoder::size_of_beginning(std::string_view text) const {
   return std::string_view(delimiter_).starts_with(beginning) ? beginning.size() : 0;
 }
 
-// A delimiter begins with the only CR that it has. So what has been matched of one, and turns out
-// to be none, cannot hide the beginning of another.
+// A delimiter has only one CR, at its beginning. So a partial match that fails cannot contain the
+// beginning of another delimiter.
 MultipartDecoder::Event MultipartDecoder::scan(Bytes& bytes) {
   if (matched_ > 0) return go_on_matching(bytes);
   const std::string_view text = text_of(bytes);
@@ -155,7 +155,7 @@ MultipartDecoder::Event MultipartDecoder::meet_delimiter() {
   return ends_part ? Event::part_end : Event::unfinished;
 }
 
-// What follows a boundary: "--", or blanks and CRLF.
+// Parses the text after a boundary: "--", or blanks and CRLF.
 MultipartDecoder::Event MultipartDecoder::read_tail(Bytes& bytes) {
   while (!bytes.empty() && state_ == State::delimiter) {
     const char c = static_cast<char>(bytes.front());
@@ -197,7 +197,7 @@ MultipartDecoder::Event MultipartDecoder::read_head(Bytes& bytes) {
     head_ += static_cast<char>(bytes.front());
     bytes = bytes.subspan(1);
     if (head_.ends_with(kPartHeadEnd)) return begin_part();
-    if (head_ == "\r\n") return fail(std::errc::bad_message);  // It has no fields.
+    if (head_ == "\r\n") return fail(std::errc::bad_message);  // No fields.
   }
   return Event::unfinished;
 }
@@ -212,7 +212,7 @@ MultipartDecoder::Event MultipartDecoder::begin_part() {
   if (!parse_head(head.substr(0, head.size() - 2))) return fail(std::errc::bad_message);
   in_part_ = true;
   state_ = State::body;
-  // The CRLF that ends the head may begin the delimiter of an empty part.
+  // The CRLF that ends the header section may also begin the delimiter of an empty part.
   matched_ = borrowed_ = 2;
   return Event::part;
 }
@@ -237,7 +237,7 @@ bool MultipartDecoder::parse_line(std::string_view line) {
   return !equal_ignoring_case(name, "content-disposition") || parse_disposition(value);
 }
 
-// RFC 7578 §4.2. Its filename* is not for forms.
+// RFC 7578 §4.2. filename* is not allowed in forms.
 bool MultipartDecoder::parse_disposition(std::string_view value) {
   if (has_disposition_) return false;
   has_disposition_ = true;

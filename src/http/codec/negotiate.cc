@@ -9,7 +9,7 @@ namespace {
 constexpr int kWhole = 1000;
 constexpr int kLeast = 1;
 
-// The weight of the parameters behind an element, if they are good; others are left out of account.
+// Returns the weight among valid parameters of an element; nullopt if they are invalid.
 std::optional<int> take_weight(std::string_view parameters) {
   int weight = kWhole;
   while (const auto parameter = take_parameter(parameters)) {
@@ -29,8 +29,8 @@ bool is_coding(std::string_view a, std::string_view b) {
   return equal_ignoring_case(plain(a), plain(b));
 }
 
-// Whether each parameter of a range but its weight is one of the type's, and how many they are; -1
-// if not.
+// Returns how many parameters a range has, except its weight, if the type has them all; otherwise
+// -1.
 int count_shared(std::string_view of_range, std::string_view of_type) {
   int count = 0;
   while (const auto wanted = take_parameter(of_range)) {
@@ -61,8 +61,8 @@ std::optional<TypeParts> split_type(std::string_view text) {
   return TypeParts{type, subtype, text.substr(subtype.size())};
 }
 
-// How specific the range is that the type is in: 0 for */*, 1 for type/*, then more. -1 if it is
-// not in it.
+// Returns how specific a matching range is: 0 for */*, 1 for type/*, then more. -1 if it does not
+// match.
 int rank_of_range(const TypeParts& range, const TypeParts& type) {
   if (range.type == "*" && range.subtype == "*") return 0;
   if (!equal_ignoring_case(range.type, type.type)) return -1;

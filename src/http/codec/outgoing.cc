@@ -4,13 +4,13 @@ namespace spate::http {
 
 namespace {
 
-bool is_tunnel(Method asked, Status status) {
-  return status == Status::switching_protocols || (asked == Method::connect && is_success(status));
+bool is_tunnel(Method method, Status status) {
+  return status == Status::switching_protocols || (method == Method::connect && is_success(status));
 }
 
-// Neither content nor a length.
-bool is_bare(Method asked, Status status) {
-  return is_informational(status) || is_tunnel(asked, status) || status == Status::no_content ||
+// True for responses with neither content nor a length.
+bool is_bare(Method method, Status status) {
+  return is_informational(status) || is_tunnel(method, status) || status == Status::no_content ||
          status == Status::not_modified;
 }
 
@@ -25,7 +25,8 @@ void announce_chunks(Outgoing& outgoing) {
   outgoing.body = BodyKind::chunked;
 }
 
-// Nobody may be sent a coding that he does not know.
+// A recipient must not be sent a transfer coding that it does not support, such as chunked to
+// HTTP/1.0.
 void announce(Outgoing& outgoing, Version version, std::optional<std::uint64_t> size) {
   if (size) return announce_length(outgoing, *size);
   if (version != Version::http_1_0) return announce_chunks(outgoing);
@@ -33,29 +34,31 @@ void announce(Outgoing& outgoing, Version version, std::optional<std::uint64_t> 
   outgoing.keeps_alive = false;
 }
 
-ConnectionOption option_for(const Asked& asked, const Outgoing& outgoing) {
+ConnectionOption option_for(const RequestSummary& request, const Outgoing& outgoing) {
   if (!outgoing.keeps_alive) return ConnectionOption::close;
-  return asked.version == Version::http_1_0 ? ConnectionOption::keep_alive : ConnectionOption::none;
+  return request.version == Version::http_1_0 ? ConnectionOption::keep_alive
+                                              : ConnectionOption::none;
 }
 
 }  // namespace
 
-bool may_have_content(Method asked, Status status) {
-  return asked != Method::head && !is_bare(asked, status) && status != Status::reset_content;
+bool may_have_content(Method method, Status status) {
+  return method != Method::head && !is_bare(method, status) && status != Status::reset_content;
 }
 
-Outgoing frame_answer(const Asked& asked, Status status, std::optional<std::uint64_t> size) {
+Outgoing frame_outgoing(const RequestSummary& request, Status status,
+                        std::optional<std::uint64_t> size) {
   Outgoing outgoing;
   if (status == Status::switching_protocols) {
     outgoing.connection = ConnectionOption::upgrade;
     return outgoing;
   }
-  if (is_informational(status) || is_tunnel(asked.method, status)) return outgoing;
-  outgoing.keeps_alive = asked.keeps_alive;
+  if (is_informational(status) || is_tunnel(request.method, status)) return outgoing;
+  outgoing.keeps_alive = request.keeps_alive;
   if (status == Status::reset_content) size = 0;
-  if (!is_bare(asked.method, status)) announce(outgoing, asked.version, size);
-  if (!may_have_content(asked.method, status)) outgoing.body = BodyKind::none;
-  outgoing.connection = option_for(asked, outgoing);
+  if (!is_bare(request.method, status)) announce(outgoing, request.version, size);
+  if (!may_have_content(request.method, status)) outgoing.body = BodyKind::none;
+  outgoing.connection = option_for(request, outgoing);
   return outgoing;
 }
 

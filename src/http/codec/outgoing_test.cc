@@ -5,8 +5,8 @@
 namespace spate::http {
 namespace {
 
-constexpr Asked kGet;
-constexpr Asked kOldGet = {.version = Version::http_1_0};
+constexpr RequestSummary kGet;
+constexpr RequestSummary kOldGet = {.version = Version::http_1_0};
 
 void expect(const Outgoing& outgoing, BodyKind body, Announced announced, ConnectionOption option) {
   EXPECT_EQ(outgoing.body, body);
@@ -15,67 +15,67 @@ void expect(const Outgoing& outgoing, BodyKind body, Announced announced, Connec
   EXPECT_EQ(outgoing.keeps_alive, option != ConnectionOption::close);
 }
 
-TEST(OutgoingAnswer, IsSizedOrChunked) {
-  expect(frame_answer(kGet, Status::ok, 5), BodyKind::sized, Announced::length,
+TEST(OutgoingResponse, IsSizedOrChunked) {
+  expect(frame_outgoing(kGet, Status::ok, 5), BodyKind::sized, Announced::length,
          ConnectionOption::none);
-  EXPECT_EQ(frame_answer(kGet, Status::ok, 5).length, 5u);
-  expect(frame_answer(kGet, Status::ok, 0), BodyKind::none, Announced::length,
+  EXPECT_EQ(frame_outgoing(kGet, Status::ok, 5).length, 5u);
+  expect(frame_outgoing(kGet, Status::ok, 0), BodyKind::none, Announced::length,
          ConnectionOption::none);
-  expect(frame_answer(kGet, Status::ok, {}), BodyKind::chunked, Announced::chunked,
+  expect(frame_outgoing(kGet, Status::ok, {}), BodyKind::chunked, Announced::chunked,
          ConnectionOption::none);
-  expect(frame_answer({.keeps_alive = false}, Status::ok, {}), BodyKind::chunked,
+  expect(frame_outgoing({.keeps_alive = false}, Status::ok, {}), BodyKind::chunked,
          Announced::chunked, ConnectionOption::close);
 }
 
-TEST(OutgoingAnswer, IsNeverChunkedInOneZero) {
-  expect(frame_answer(kOldGet, Status::ok, 5), BodyKind::sized, Announced::length,
+TEST(OutgoingResponse, IsNeverChunkedInHttp10) {
+  expect(frame_outgoing(kOldGet, Status::ok, 5), BodyKind::sized, Announced::length,
          ConnectionOption::keep_alive);
-  expect(frame_answer(kOldGet, Status::ok, {}), BodyKind::until_end, Announced::nothing,
+  expect(frame_outgoing(kOldGet, Status::ok, {}), BodyKind::until_end, Announced::nothing,
          ConnectionOption::close);
-  expect(frame_answer({Method::head, Version::http_1_0}, Status::ok, {}), BodyKind::none,
+  expect(frame_outgoing({Method::head, Version::http_1_0}, Status::ok, {}), BodyKind::none,
          Announced::nothing, ConnectionOption::close);
-  expect(frame_answer(kOldGet, Status::not_modified, {}), BodyKind::none, Announced::nothing,
+  expect(frame_outgoing(kOldGet, Status::not_modified, {}), BodyKind::none, Announced::nothing,
          ConnectionOption::keep_alive);
 }
 
-TEST(OutgoingAnswer, HasNoContentWhereNoneIsAllowed) {
-  const Asked head = {Method::head};
-  expect(frame_answer(head, Status::ok, 5), BodyKind::none, Announced::length,
+TEST(OutgoingResponse, HasNoContentWhereNoneIsAllowed) {
+  const RequestSummary head = {Method::head};
+  expect(frame_outgoing(head, Status::ok, 5), BodyKind::none, Announced::length,
          ConnectionOption::none);
-  EXPECT_EQ(frame_answer(head, Status::ok, 5).length, 5u);
-  expect(frame_answer(head, Status::ok, {}), BodyKind::none, Announced::chunked,
+  EXPECT_EQ(frame_outgoing(head, Status::ok, 5).length, 5u);
+  expect(frame_outgoing(head, Status::ok, {}), BodyKind::none, Announced::chunked,
          ConnectionOption::none);
   for (const Status status : {Status::continue_, Status::early_hints, Status::no_content,
                               Status::not_modified, static_cast<Status>(199)}) {
-    expect(frame_answer(kGet, status, 5), BodyKind::none, Announced::nothing,
+    expect(frame_outgoing(kGet, status, 5), BodyKind::none, Announced::nothing,
            ConnectionOption::none);
-    expect(frame_answer(kGet, status, {}), BodyKind::none, Announced::nothing,
+    expect(frame_outgoing(kGet, status, {}), BodyKind::none, Announced::nothing,
            ConnectionOption::none);
     EXPECT_FALSE(may_have_content(Method::get, status));
   }
-  expect(frame_answer(kGet, Status::reset_content, 5), BodyKind::none, Announced::length,
+  expect(frame_outgoing(kGet, Status::reset_content, 5), BodyKind::none, Announced::length,
          ConnectionOption::none);
-  EXPECT_EQ(frame_answer(kGet, Status::reset_content, {}).length, 0u);
+  EXPECT_EQ(frame_outgoing(kGet, Status::reset_content, {}).length, 0u);
   EXPECT_FALSE(may_have_content(Method::head, Status::ok));
   EXPECT_FALSE(may_have_content(Method::get, Status::reset_content));
   EXPECT_TRUE(may_have_content(Method::get, Status::not_found));
 }
 
-TEST(OutgoingAnswer, LeavesTunnelsAlone) {
-  expect(frame_answer({Method::connect}, Status::ok, 5), BodyKind::none, Announced::nothing,
+TEST(OutgoingResponse, LeavesTunnelsUnframed) {
+  expect(frame_outgoing({Method::connect}, Status::ok, 5), BodyKind::none, Announced::nothing,
          ConnectionOption::none);
-  expect(frame_answer({Method::connect}, Status::forbidden, 5), BodyKind::sized, Announced::length,
-         ConnectionOption::none);
-  expect(frame_answer({.keeps_alive = false}, Status::switching_protocols, {}), BodyKind::none,
+  expect(frame_outgoing({Method::connect}, Status::forbidden, 5), BodyKind::sized,
+         Announced::length, ConnectionOption::none);
+  expect(frame_outgoing({.keeps_alive = false}, Status::switching_protocols, {}), BodyKind::none,
          Announced::nothing, ConnectionOption::upgrade);
 }
 
-TEST(OutgoingAnswer, DoesNotCloseWithWhatComesBeforeTheAnswer) {
-  expect(frame_answer({.keeps_alive = false}, Status::continue_, {}), BodyKind::none,
+TEST(OutgoingResponse, DoesNotCloseAfterAnInformationalResponse) {
+  expect(frame_outgoing({.keeps_alive = false}, Status::continue_, {}), BodyKind::none,
          Announced::nothing, ConnectionOption::none);
 }
 
-TEST(OutgoingRequest, AnnouncesItsContent) {
+TEST(OutgoingRequest, AnnouncesItsContentLength) {
   const auto frame = [](Method method, Content content, std::uint64_t size) {
     return frame_sent_request(method, content, size, ConnectionOption::none);
   };

@@ -7,7 +7,7 @@ namespace spate::http {
 
 namespace {
 
-// What a name or a value of a form says: `raw` itself, or in `room`.
+// Decodes a name or value of a form. Returns `raw`, or a text in `room`.
 std::string_view decode_of_form(std::string_view raw, std::string& room) {
   if (raw.find_first_of("%+") == std::string_view::npos) return raw;
   room.clear();

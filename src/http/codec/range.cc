@@ -14,7 +14,7 @@ constexpr std::string_view kBytesUnit = "bytes";
 char* put_text(char* at, std::string_view text) { return std::ranges::copy(text, at).out; }
 char* put_number(char* at, std::uint64_t number) { return std::to_chars(at, at + 20, number).ptr; }
 
-bool touches(ByteRange a, ByteRange b) {  // `a` does not begin behind `b`.
+bool touches(ByteRange a, ByteRange b) {  // `a` does not begin after `b`.
   return b.first <= a.last || b.first - a.last == 1;
 }
 
@@ -29,7 +29,7 @@ std::optional<ByteRange> parse_byte_range(std::string_view text) {
 
 }  // namespace
 
-// Adds "first-last", "first-" or "-suffix". False if it is none of them, or one too many.
+// Adds "first-last", "first-" or "-suffix". False if it is invalid, or one too many.
 bool Ranges::take(std::string_view spec, std::uint64_t size) {
   const std::size_t dash = spec.find('-');
   if (dash == std::string_view::npos) return false;
@@ -78,13 +78,13 @@ Ranges Ranges::parse(std::string_view value, std::uint64_t size) {
   if (!value.starts_with('=')) return {};
   value.remove_prefix(1);
   Ranges ranges;
-  std::size_t asked = 0;
+  std::size_t count = 0;
   while (!value.empty()) {
     const std::string_view spec = take_element(value, ',');
     if (spec.empty()) continue;
-    if (++asked > kMost || !ranges.take(spec, size)) return {};
+    if (++count > kMost || !ranges.take(spec, size)) return {};
   }
-  if (asked == 0 || size == 0) return {};
+  if (count == 0 || size == 0) return {};
   ranges.state_ = ranges.count_ == 0 ? State::unsatisfiable : State::some;
   std::uint64_t sum = 0;
   for (const ByteRange& range : ranges.ranges()) {

@@ -23,7 +23,7 @@ RangeState state_of(std::string_view value, std::uint64_t size = 1000) {
   return Ranges::parse(value, size).state();
 }
 
-TEST(RangesTest, TakesOne) {
+TEST(RangesTest, SingleRangeIsParsed) {
   EXPECT_EQ(ranges_of("bytes=0-499"), (RangeList{{0, 499}}));
   EXPECT_EQ(ranges_of("bytes=500-"), (RangeList{{500, 999}}));
   EXPECT_EQ(ranges_of("bytes=-1"), (RangeList{{999, 999}}));
@@ -31,7 +31,7 @@ TEST(RangesTest, TakesOne) {
   EXPECT_EQ(ranges_of("Bytes=0-"), (RangeList{{0, 999}}));
 }
 
-TEST(RangesTest, EndsWithTheRepresentation) {
+TEST(RangesTest, LastByteIsLimitedToTheRepresentation) {
   EXPECT_EQ(ranges_of("bytes=999-2000"), (RangeList{{999, 999}}));
   EXPECT_EQ(ranges_of("bytes=-5000"), (RangeList{{0, 999}}));
   EXPECT_EQ(ranges_of("bytes=1-99999999999999999999999"), (RangeList{{1, 999}}));
@@ -39,26 +39,26 @@ TEST(RangesTest, EndsWithTheRepresentation) {
   EXPECT_EQ(ranges_of("bytes=0-", UINT64_MAX), (RangeList{{0, UINT64_MAX - 1}}));
 }
 
-TEST(RangesTest, TakesSeveralInTheirOrder) {
+TEST(RangesTest, SeveralRangesAreParsedInOrder) {
   EXPECT_EQ(ranges_of("bytes=500-509, 0-9,-10"), (RangeList{{500, 509}, {0, 9}, {990, 999}}));
   EXPECT_EQ(ranges_of("bytes= ,, 0-9 ,\t20-29,"), (RangeList{{0, 9}, {20, 29}}));
 }
 
-TEST(RangesTest, MergesThoseThatOverlapOrTouch) {
+TEST(RangesTest, OverlappingAndAdjacentRangesAreMerged) {
   EXPECT_EQ(ranges_of("bytes=50-59,0-9,5-20"), (RangeList{{0, 20}, {50, 59}}));
   EXPECT_EQ(ranges_of("bytes=10-19,0-9"), (RangeList{{0, 19}}));
   EXPECT_EQ(ranges_of("bytes=0-99,10-19"), (RangeList{{0, 99}}));
   EXPECT_EQ(ranges_of("bytes=0-9,11-19"), (RangeList{{0, 9}, {11, 19}}));
 }
 
-TEST(RangesTest, LeavesOutWhatIsBeyondTheEnd) {
+TEST(RangesTest, RangesBeyondTheEndAreOmitted) {
   EXPECT_EQ(ranges_of("bytes=1000-,0-9"), (RangeList{{0, 9}}));
   for (const char* value :
        {"bytes=1000-", "bytes=1000-1001,2000-", "bytes=-0", "bytes=18446744073709551616-"})
     EXPECT_EQ(state_of(value), RangeState::unsatisfiable) << value;
 }
 
-TEST(RangesTest, IsNoneIfItDoesNotFollowTheGrammar) {
+TEST(RangesTest, MalformedRangesAreIgnored) {
   for (const char* value : {"",
                             "bytes",
                             "bytes=",
@@ -84,12 +84,12 @@ TEST(RangesTest, IsNoneIfItDoesNotFollowTheGrammar) {
     EXPECT_EQ(state_of(value), RangeState::none) << value;
 }
 
-TEST(RangesTest, OfAnEmptyRepresentationAreNone) {
+TEST(RangesTest, EmptyRepresentationHasNoRanges) {
   for (const char* value : {"bytes=0-", "bytes=-1", "bytes=0-0"})
     EXPECT_EQ(state_of(value, 0), RangeState::none);
 }
 
-TEST(RangesTest, AreNoneIfTheyAreTooMany) {
+TEST(RangesTest, TooManyRangesAreIgnored) {
   std::string value = "bytes=0-0";
   for (std::size_t i = 1; i < Ranges::kMost; ++i)
     value += "," + std::to_string(i * 2) + "-" + std::to_string(i * 2);
@@ -98,7 +98,7 @@ TEST(RangesTest, AreNoneIfTheyAreTooMany) {
   EXPECT_EQ(state_of(value + ",5000-"), RangeState::none);
 }
 
-TEST(RangesTest, AreNoneIfTheyAskForAsMuchAsTheWhole) {
+TEST(RangesTest, RangesAsLongAsTheWholeAreIgnored) {
   EXPECT_EQ(state_of("bytes=0-,0-"), RangeState::none);
   EXPECT_EQ(state_of("bytes=0-599,400-999"), RangeState::none);
   EXPECT_EQ(state_of("bytes=0-499,500-999"), RangeState::none);
@@ -106,7 +106,7 @@ TEST(RangesTest, AreNoneIfTheyAskForAsMuchAsTheWhole) {
   EXPECT_EQ(state_of("bytes=0-,0-", UINT64_MAX), RangeState::none);
 }
 
-TEST(RangesTest, CoverWhatWasAskedForAndNothingTwice) {
+TEST(RangesTest, RangesCoverExactlyTheRequestedBytesOnce) {
   testing::Random random(5);
   for (int i = 0; i < 5000; ++i) {
     std::vector<bool> asked(64);
@@ -136,7 +136,7 @@ std::string content_range(ByteRange range, std::uint64_t size) {
   return std::string(format_content_range(range, size, text));
 }
 
-TEST(ContentRangeTest, IsWrittenAndRead) {
+TEST(ContentRangeTest, RangeRoundTrips) {
   EXPECT_EQ(content_range({0, 99}, 1234), "bytes 0-99/1234");
   constexpr std::uint64_t kMax = UINT64_MAX;
   EXPECT_LE(content_range({kMax - 1, kMax - 1}, kMax).size(), kMostContentRange);
@@ -148,7 +148,7 @@ TEST(ContentRangeTest, IsWrittenAndRead) {
   EXPECT_EQ(parse_content_range("bytes 0-9/*"), (ContentRange{ByteRange{0, 9}, {}}));
 }
 
-TEST(ContentRangeTest, IsRefusedIfItIsNone) {
+TEST(ContentRangeTest, MalformedRangeIsRefused) {
   for (const char* value :
        {"", "bytes", "bytes ", "bytes 0-9", "bytes */*", "bytes 0-9/9", "bytes 9-0/10",
         "bytes 0-/10", "bytes -9/10", "bytes=0-9/10", "items 0-9/10", "bytes 0-9/", "bytes 0-9/x",

@@ -1,4 +1,4 @@
-// Refusal: why a message is not taken.
+// Refusal: why a message was refused.
 #pragma once
 
 #include "spate/http/status.h"
@@ -6,8 +6,8 @@
 namespace spate::http {
 
 struct Refusal {
-  Status status = Status::ok;    // What a server answers; a client has received 502 (Bad Gateway).
-  const char* reason = nullptr;  // For a log. nullptr: there is no refusal.
+  Status status = Status::ok;    // A server's response; 502 (Bad Gateway) in a client.
+  const char* reason = nullptr;  // For a log; nullptr: not refused.
 
   explicit operator bool() const { return reason != nullptr; }
 };

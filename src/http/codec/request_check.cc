@@ -10,10 +10,10 @@ struct Authority {
 };
 
 Refusal read_host(const RequestView& request, Authority& authority) {
-  if ((request.repeated & bit_of(FieldId::host)) != 0) return bad_request("Host is there twice");
+  if ((request.repeated & bit_of(FieldId::host)) != 0) return bad_request("Host appears twice");
   const std::size_t index = request.fields.next(FieldId::host, 0);
   if (index == request.fields.size())
-    return request.version == Version::http_1_0 ? Refusal() : bad_request("there is no Host");
+    return request.version == Version::http_1_0 ? Refusal() : bad_request("Host is missing");
   authority.text = request.fields.at(index).value;
   if (const auto host = parse_host(authority.text)) {
     authority.host = *host;
@@ -28,7 +28,7 @@ Refusal check_request(const RequestView& request, RequestTarget& target) {
   Authority authority;
   if (const Refusal refusal = read_host(request, authority)) return refusal;
   const auto parsed = parse_target(request.target, request.method);
-  if (!parsed) return bad_request("the target is not one for the method");
+  if (!parsed) return bad_request("the target does not fit the method");
   target = *parsed;
   if (!target.authority.empty()) return {};
   target.authority = authority.text;

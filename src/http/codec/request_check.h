@@ -1,5 +1,5 @@
-// What must hold for a request beside its grammar: one Host (RFC 9112 §3.2), and a target that goes
-// with its method.
+// Checks of a request beyond its syntax: exactly one Host (RFC 9112 §3.2), and a target that is
+// valid for its method.
 #pragma once
 
 #include "http/codec/head.h"
@@ -8,9 +8,8 @@
 
 namespace spate::http {
 
-// Sets `target`, whose authority and host are then those that the request is for: of an absolute
-// target its own, else Host's; empty where there is none in HTTP/1.0. Or says what to answer before
-// the connection is closed.
+// Sets `target`, whose authority and host come from an absolute target, otherwise from Host; empty
+// in HTTP/1.0 without either. Or returns the error with which the server closes the connection.
 Refusal check_request(const RequestView& request, RequestTarget& target);
 
 }  // namespace spate::http

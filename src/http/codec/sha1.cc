@@ -9,7 +9,7 @@ namespace spate::http {
 namespace {
 
 constexpr std::size_t kBlock = 64;
-constexpr std::size_t kLength = 8;  // The text's size in bits is the end of the last block.
+constexpr std::size_t kLength = 8;  // The last block ends with the size of the text in bits.
 using Sum = std::array<std::uint32_t, 5>;
 
 std::uint32_t word_at(const unsigned char* at) {

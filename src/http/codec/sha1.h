@@ -1,5 +1,5 @@
-// SHA-1 (FIPS 180-4), of which the handshake of WebSocket is made: a sign that the other side has
-// understood, and no security.
+// SHA-1 (FIPS 180-4) for the WebSocket handshake, where it shows that the server supports the
+// protocol and provides no security.
 #pragma once
 
 #include <array>

@@ -6,7 +6,7 @@ namespace spate::http {
 
 namespace {
 
-// Where the next separator is that is in no quoted string; the size if there is none.
+// Returns the position of the next separator outside of quoted strings; the size if none.
 std::size_t find_separator(std::string_view text, char separator) {
   std::size_t at = 0;
   while (at < text.size() && text[at] != separator) {
@@ -56,7 +56,8 @@ std::optional<Parameter> take_parameter(std::string_view& text) {
   std::string_view rest = trimmed(text);
   while (rest.starts_with(';')) {
     rest = trimmed(rest.substr(1));
-    if (rest.empty() || rest.starts_with(';')) continue;  // An empty one (RFC 9110 §5.6.6).
+    // Empty parameters are allowed (RFC 9110 §5.6.6).
+    if (rest.empty() || rest.starts_with(';')) continue;
     const std::string_view name = token_at(rest);
     if (name.empty() || !rest.substr(name.size()).starts_with('=')) return {};
     rest.remove_prefix(name.size() + 1);

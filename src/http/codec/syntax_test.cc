@@ -15,7 +15,7 @@ std::vector<std::string> elements_of(std::string_view list, char separator = ','
   return elements;
 }
 
-TEST(Syntax, TakesTheElementsOfAList) {
+TEST(Syntax, ParsesTheElementsOfAList) {
   using Elements = std::vector<std::string>;
   EXPECT_EQ(elements_of("a, b ,\tc"), (Elements{"a", "b", "c"}));
   EXPECT_EQ(elements_of(" , ,a,,"), (Elements{"", "", "a", ""}));
@@ -26,7 +26,7 @@ TEST(Syntax, TakesTheElementsOfAList) {
   EXPECT_EQ(elements_of(""), Elements());
 }
 
-TEST(Syntax, KnowsTheEndOfAQuotedString) {
+TEST(Syntax, FindsTheEndOfAQuotedString) {
   EXPECT_EQ(size_of_quoted("\"\""), 2u);
   EXPECT_EQ(size_of_quoted("\"a\\\"b\" c"), 6u);
   for (const char* text : {"\"", "\"a", "\"\\\"", "\"\\"})
@@ -49,7 +49,7 @@ std::vector<std::pair<std::string, std::string>> parameters_of(std::string_view&
   return parameters;
 }
 
-TEST(Syntax, TakesParameters) {
+TEST(Syntax, ParsesParameters) {
   using List = std::vector<std::pair<std::string, std::string>>;
   std::string_view text = " ; a=b;c=\"d;e\" ; ;f=1; ";
   EXPECT_EQ(parameters_of(text), (List{{"a", "b"}, {"c", "\"d;e\""}, {"f", "1"}}));
@@ -67,7 +67,7 @@ TEST(Syntax, StopsAtABadParameter) {
   EXPECT_EQ(text, "c");
 }
 
-TEST(Syntax, ReadsWeights) {
+TEST(Syntax, ParsesWeights) {
   for (const auto& [text, weight] : std::vector<std::pair<const char*, int>>{{"0", 0},
                                                                              {"1", 1000},
                                                                              {"0.", 0},
@@ -81,7 +81,7 @@ TEST(Syntax, ReadsWeights) {
     EXPECT_EQ(parse_weight(text), std::nullopt) << text;
 }
 
-TEST(Syntax, ReadsNumbers) {
+TEST(Syntax, ParsesNumbers) {
   EXPECT_EQ(parse_number("0018446744073709551615", Overflow::is_refused), UINT64_MAX);
   for (const char* text :
        {"18446744073709551616", "99999999999999999999", "184467440737095516150"}) {
@@ -92,7 +92,7 @@ TEST(Syntax, ReadsNumbers) {
     EXPECT_EQ(parse_number(text, Overflow::saturates), std::nullopt) << text;
 }
 
-TEST(Syntax, KnowsTokensAndControls) {
+TEST(Syntax, ClassifiesTokensAndControls) {
   EXPECT_TRUE(is_token("aZ09!#$%&'*+-.^_`|~"));
   for (const char* text : {"", "a b", "a(", "a:", "a\"", "a=", "\xc3", "a\x7f"})
     EXPECT_FALSE(is_token(text)) << text;

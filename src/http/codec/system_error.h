@@ -1,4 +1,4 @@
-// An errno as what functions return.
+// Conversion of an errno to an error_code.
 #pragma once
 
 #include <cerrno>
@@ -7,7 +7,7 @@
 namespace spate::http {
 
 inline std::error_code system_error(int number) { return {number, std::system_category()}; }
-// Of who had still something to say, or to hear.
+// Returns the error of a connection that was lost before its end.
 inline std::error_code lost() { return system_error(ECONNRESET); }
 
 }  // namespace spate::http

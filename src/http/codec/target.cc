@@ -10,7 +10,7 @@ namespace {
 
 using Form = RequestTarget::Form;
 
-// The path, the query and the end of the text.
+// Parses the path and the query up to the end of the text.
 bool take_path_and_query(std::string_view text, RequestTarget& target) {
   const std::size_t size = escaped_span_of(text, kPathByte);
   target.path = {text.data(), size};
@@ -34,7 +34,8 @@ bool take_authority(std::string_view text, RequestTarget& target) {
   return true;
 }
 
-std::optional<RequestTarget> parse_absolute(std::string_view text) {
+// OPTIONS without a path is for the whole server (RFC 9112 §3.2.4).
+std::optional<RequestTarget> parse_absolute(std::string_view text, Method method) {
   RequestTarget target{.form = Form::absolute};
   const std::size_t colon = span_of(text, kSchemeByte);
   if (!is_of(text.front(), kUriAlpha) || !text.substr(colon).starts_with("://")) return {};
@@ -43,11 +44,12 @@ std::optional<RequestTarget> parse_absolute(std::string_view text) {
   const std::size_t size = std::min(text.find_first_of("/?"), text.size());
   if (!take_authority(text.substr(0, size), target)) return {};
   if (!take_path_and_query(text.substr(size), target)) return {};
-  if (target.path.empty()) target.path = "/";
+  if (target.path.empty())
+    target.path = method == Method::options && !target.has_query ? "*" : "/";
   return target;
 }
 
-// There is no default port (RFC 9110 §9.3.6).
+// CONNECT has no default port (RFC 9110 §9.3.6).
 std::optional<RequestTarget> parse_authority(std::string_view text) {
   RequestTarget target{.form = Form::authority};
   if (!take_authority(text, target)) return {};
@@ -61,7 +63,7 @@ std::optional<RequestTarget> parse_target(std::string_view text, Method method) 
   if (text.empty()) return {};
   if (method == Method::connect) return parse_authority(text);
   if (text.front() == '/') return parse_origin(text);
-  if (text != "*") return parse_absolute(text);
+  if (text != "*") return parse_absolute(text, method);
   if (method != Method::options) return {};
   return RequestTarget{.form = Form::asterisk, .path = text};
 }

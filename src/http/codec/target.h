@@ -1,4 +1,4 @@
-// RequestTarget: what a request line asks for, in one of the four forms of RFC 9112 §3.2.
+// RequestTarget: the target of a request line, in one of the four forms of RFC 9112 §3.2.
 #pragma once
 
 #include <cstdint>
@@ -10,30 +10,31 @@
 
 namespace spate::http {
 
-// Views into the text that was parsed.
+// Has views into the parsed text.
 struct RequestTarget {
   enum class Form : std::uint8_t {
-    origin,     // "/path?query": everything but what follows.
-    absolute,   // "http://host/path?query": to a proxy; servers must take it, too.
-    authority,  // "host:port": with CONNECT, and nothing else.
-    asterisk,   // "*": with OPTIONS, about the whole server.
+    origin,     // "/path?query": all other cases.
+    absolute,   // "http://host/path?query": for proxies; servers must accept it.
+    authority,  // "host:port": for CONNECT only.
+    asterisk,   // "*": for OPTIONS, for the whole server.
   };
 
   Form form = Form::origin;
-  std::string_view scheme =
-      {};  // Of the absolute form, as it was sent: letters may be of any case.
-  std::string_view authority = {};  // Of the absolute and the authority form: it replaces Host.
-  HostPort host = {};               // The same in its parts. Never empty in these forms.
-  // Begins with a slash. "/" if the absolute form has none; "*" in the asterisk form; empty in the
-  // authority form. Its escapes are whole.
+  std::string_view scheme = {};     // In the absolute form, as it was sent: of any case.
+  std::string_view authority = {};  // The target's authority, if it has one; it replaces Host.
+  HostPort host = {};               // Its parts. Never empty in these forms.
+  // Begins with a slash. "/" if the absolute form has none; "*" in the asterisk form, and for
+  // OPTIONS in the absolute form without a path; empty in the authority form. Its escapes are
+  // valid.
   std::string_view path = {};
-  std::string_view query = {};  // Without the question mark; may have a % that begins no escape.
-  bool has_query = false;       // "/path?" has one, which is empty.
+  std::string_view query = {};  // Without the question mark. May have a '%' that begins no escape.
+  bool has_query = false;       // "/path?" has an empty one.
 };
 
-// None if it is no target, or not one for this method: 400 (Bad Request). A path and a query have
-// the characters of RFC 3986, and those beyond that browsers send as they are (see uri_chars.h).
-// Controls, blanks, ", <, >, # and bytes above 126 are refused, as is userinfo (RFC 9110 §4.2.4).
+// Parses a target. Returns nullopt if it is invalid, or not allowed for the method: 400 (Bad
+// Request). A path and a query may have the characters of RFC 3986, and others that browsers send
+// unescaped (see uri_chars.h). Controls, blanks, ", <, >, # and bytes above 126 are refused, as is
+// userinfo (RFC 9110 §4.2.4).
 std::optional<RequestTarget> parse_target(std::string_view text, Method method);
 
 }  // namespace spate::http

@@ -19,7 +19,7 @@ bool is_target(std::string_view text, Method method = Method::get) {
   return parse_target(text, method).has_value();
 }
 
-TEST(RequestTarget, IsAPathAndAQuery) {
+TEST(RequestTarget, SplitsIntoPathAndQuery) {
   const RequestTarget target = target_of("/a/b%20c;d=1?x=1&y=?/2");
   EXPECT_EQ(target.form, Form::origin);
   EXPECT_EQ(target.path, "/a/b%20c;d=1");
@@ -28,20 +28,20 @@ TEST(RequestTarget, IsAPathAndAQuery) {
   EXPECT_EQ(target.authority, "");
 }
 
-TEST(RequestTarget, TellsAnEmptyQueryFromNone) {
+TEST(RequestTarget, DistinguishesAnEmptyQueryFromNone) {
   EXPECT_FALSE(target_of("/a").has_query);
   EXPECT_TRUE(target_of("/a?").has_query);
   EXPECT_EQ(target_of("/a?").query, "");
 }
 
-TEST(RequestTarget, WithTwoSlashesIsAPathAndNoHost) {
+TEST(RequestTarget, TreatsTwoLeadingSlashesAsAPath) {
   const RequestTarget target = target_of("//evil.test/a");
   EXPECT_EQ(target.form, Form::origin);
   EXPECT_EQ(target.path, "//evil.test/a");
   EXPECT_EQ(target.host.host, "");
 }
 
-TEST(RequestTarget, OfAProxyHasSchemeAndHost) {
+TEST(RequestTarget, HasSchemeAndHostInAbsoluteForm) {
   const RequestTarget target = target_of("HTTP://Example.test:8080/a?b");
   EXPECT_EQ(target.form, Form::absolute);
   EXPECT_EQ(target.scheme, "HTTP");
@@ -52,7 +52,7 @@ TEST(RequestTarget, OfAProxyHasSchemeAndHost) {
   EXPECT_EQ(target.query, "b");
 }
 
-TEST(RequestTarget, OfAProxyHasThePathSlashIfNone) {
+TEST(RequestTarget, HasPathSlashInAbsoluteFormWithoutAPath) {
   EXPECT_EQ(target_of("http://h").path, "/");
   const RequestTarget target = target_of("http://[::1]?q");
   EXPECT_EQ(target.path, "/");
@@ -60,7 +60,7 @@ TEST(RequestTarget, OfAProxyHasThePathSlashIfNone) {
   EXPECT_EQ(target.host.host, "[::1]");
 }
 
-TEST(RequestTarget, OfConnectIsAnAuthorityWithAPort) {
+TEST(RequestTarget, RequiresAuthorityWithPortForConnect) {
   const RequestTarget target = target_of("[2001:db8::1]:443", Method::connect);
   EXPECT_EQ(target.form, Form::authority);
   EXPECT_EQ(target.authority, "[2001:db8::1]:443");
@@ -71,12 +71,12 @@ TEST(RequestTarget, OfConnectIsAnAuthorityWithAPort) {
     EXPECT_FALSE(is_target(text, Method::connect)) << text;
 }
 
-TEST(RequestTarget, IsAnAuthorityForConnectOnly) {
+TEST(RequestTarget, AllowsAnAuthorityForConnectOnly) {
   for (const Method method : {Method::get, Method::options, Method::other, Method::post})
     EXPECT_FALSE(is_target("h:443", method)) << name_of(method);
 }
 
-TEST(RequestTarget, IsAnAsteriskForOptionsOnly) {
+TEST(RequestTarget, AllowsAnAsteriskForOptionsOnly) {
   const RequestTarget target = target_of("*", Method::options);
   EXPECT_EQ(target.form, Form::asterisk);
   EXPECT_EQ(target.path, "*");
@@ -85,7 +85,7 @@ TEST(RequestTarget, IsAnAsteriskForOptionsOnly) {
   EXPECT_FALSE(is_target("*?a", Method::options));
 }
 
-TEST(RequestTarget, RefusesWhatIsNoTarget) {
+TEST(RequestTarget, RefusesMalformedTargets) {
   for (const char* text : {"",
                            "a",
                            "a/b",
@@ -115,13 +115,13 @@ TEST(RequestTarget, RefusesWhatIsNoTarget) {
     EXPECT_FALSE(is_target(text)) << text;
 }
 
-TEST(RequestTarget, RefusesEscapesThatAreNotWholeInAPath) {
+TEST(RequestTarget, RefusesIncompleteEscapesInAPath) {
   for (const char* text : {"/%", "/%1", "/%g0", "/%0g", "/a%2", "/%%20", "http://h/%zz"})
     EXPECT_FALSE(is_target(text)) << text;
   EXPECT_EQ(target_of("/a?100%").query, "100%");
 }
 
-TEST(RequestTarget, HasTheCharactersThatAreSentAndNoOthers) {
+TEST(RequestTarget, AllowsOnlyPermittedCharacters) {
   for (int c = 0; c < 256; ++c) {
     const char byte = static_cast<char>(c);
     const bool is_refused_everywhere =
@@ -135,7 +135,7 @@ TEST(RequestTarget, HasTheCharactersThatAreSentAndNoOthers) {
   }
 }
 
-TEST(Host, IsANameAnAddressOrAnAddressInBrackets) {
+TEST(Host, ParserAcceptsNameAddressAndBracketedAddress) {
   for (const char* value : {"",
                             "h",
                             "example.test",
@@ -164,7 +164,7 @@ TEST(Host, IsANameAnAddressOrAnAddressInBrackets) {
   EXPECT_EQ(parse_host("[::1]:80")->port, 80);
 }
 
-TEST(Host, IsNothingElse) {
+TEST(Host, RefusesOtherForms) {
   for (const char* value : {":",           ":80",      " h",
                             "h ",          "h:80 ",    "u@h",
                             "u:p@h",       "h/",       "h?",
@@ -188,7 +188,7 @@ TEST(Host, HasALimit) {
   EXPECT_FALSE(is_valid_host(std::string(kMostHost + 1, 'h')));
 }
 
-TEST(Host, TakesAnIpv4AddressInItsFullForm) {
+TEST(Host, AcceptsAnIpv4AddressOnlyInItsFullForm) {
   for (const char* text : {"0.0.0.0", "255.255.255.255", "1.2.3.4"})
     EXPECT_TRUE(is_ipv4(text)) << text;
   for (const char* text :
@@ -197,7 +197,7 @@ TEST(Host, TakesAnIpv4AddressInItsFullForm) {
     EXPECT_FALSE(is_ipv4(text)) << text;
 }
 
-TEST(Host, TakesAnIpv6AddressAsRfc4291WritesIt) {
+TEST(Host, AcceptsIpv6AddressesPerRfc4291) {
   for (const char* text :
        {"::", "::1", "1::", "1:2:3:4:5:6:7:8", "1:2:3:4:5:6:7::", "::2:3:4:5:6:7:8", "1::8",
         "ABCD:ef01::", "::ffff:192.0.2.1", "1:2:3:4:5:6:1.2.3.4", "1::1.2.3.4", "::1.2.3.4"})

@@ -1,4 +1,4 @@
-// The characters of a URI, by the part that they may be in (RFC 3986 §2, §3).
+// The characters of a URI, by the component in which they are allowed (RFC 3986 §2, §3).
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@ enum UriClass : std::uint8_t {
   kUriHex = 4,        // 0-9 a-f A-F
   kUriDigit = 8,      // 0-9
   kUriAlpha = 16,     // a-z A-Z
-  kPathByte = 32,     // Of a path as it is sent: pchar but for escapes, /, and of browsers []|^
-  kQueryByte = 64,    // Of a query as it is sent: the above, ?, %, and \ ` { }
+  kPathByte = 32,     // In a path as sent: pchar except escapes, /, and from browsers []|^
+  kQueryByte = 64,    // In a query as sent: the above, ?, %, and \ ` { }
   kSchemeByte = 128,  // Letters, digits, + - .
 };
 
@@ -43,7 +43,7 @@ constexpr bool is_of(char c, int classes) {
   return (kUriClasses[static_cast<unsigned char>(c)] & classes) != 0;
 }
 
-// How many bytes at the front are of the classes.
+// Returns how many bytes at the front are of the classes.
 constexpr std::size_t span_of(std::string_view text, int classes) {
   std::size_t count = 0;
   while (count < text.size() && is_of(text[count], classes)) ++count;
@@ -53,7 +53,7 @@ constexpr bool is_all_of(std::string_view text, int classes) {
   return span_of(text, classes) == text.size();
 }
 
-// Whether the % at `at` begins an escape, and the byte that it stands for.
+// Returns whether the '%' at `at` begins an escape.
 constexpr bool is_escape(std::string_view text, std::size_t at) {
   return text.size() - at >= 3 && is_of(text[at + 1], kUriHex) && is_of(text[at + 2], kUriHex);
 }
@@ -62,7 +62,8 @@ constexpr char escaped_byte(std::string_view text, std::size_t at) {
   return static_cast<char>(value_of_hex(text[at + 1]) << 4 | value_of_hex(text[at + 2]));
 }
 
-// How many bytes at the front are of the classes, which have no %, or in an escape.
+// Returns how many bytes at the front are of the classes, which do not include '%', or in an
+// escape.
 constexpr std::size_t escaped_span_of(std::string_view text, int classes) {
   std::size_t at = 0;
   for (; at < text.size(); ++at) {

@@ -10,7 +10,7 @@
 
 namespace spate::http {
 
-// The components of RFC 3986 §3. A null view is a missing one.
+// The components of RFC 3986 §3. A null view is an absent one.
 struct Url::Parts {
   std::string_view scheme = {};
   std::string_view authority = {};
@@ -34,7 +34,7 @@ std::uint16_t port_of_scheme(std::string_view scheme) {
   return scheme == "https" || scheme == "wss" ? 443 : 0;
 }
 
-// Cuts `text` off at `at`, and returns what is behind the byte there.
+// Truncates `text` at `at`, and returns the text after that byte.
 std::string_view cut_off(std::string_view& text, std::size_t at) {
   if (at == kNowhere) return {};
   const std::string_view behind = text.substr(at + 1);
@@ -42,7 +42,7 @@ std::string_view cut_off(std::string_view& text, std::size_t at) {
   return behind;
 }
 
-// The scheme and its colon; zero if there is none.
+// Returns the size of the scheme and its colon; zero without one.
 std::size_t size_of_scheme(std::string_view text) {
   const std::size_t size = span_of(text, kSchemeByte);
   const bool has_one =
@@ -62,7 +62,8 @@ void append_escape(std::string& target, char c) {
   target += kDigits[byte & 15];
 }
 
-// Escapes what RFC 3986 has no place for; `signs` are allowed beside pchar.
+// Appends `text`, and encodes characters that RFC 3986 does not allow; `signs` are allowed in
+// addition to pchar.
 void append_clean(std::string& target, std::string_view text, std::string_view signs) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -78,7 +79,7 @@ void drop_segment(std::string& path, std::size_t root) {
   path.resize(slash == kNowhere || slash < root ? root : slash);
 }
 
-// Appends a path without its dot segments (RFC 3986 §5.2.4). What remains begins with a slash.
+// Appends a path without its dot segments (RFC 3986 §5.2.4). The result begins with a slash.
 void append_without_dots(std::string& target, std::string_view path) {
   const std::size_t root = target.size();
   if (path.starts_with('/')) path.remove_prefix(1);
@@ -96,7 +97,7 @@ void append_without_dots(std::string& target, std::string_view path) {
   }
 }
 
-// All of RFC 3986 §3 but what a path and an authority may hold.
+// Splits a reference as in RFC 3986 §3. Path and authority are not validated.
 template <class Parts>
 Parts split_reference(std::string_view text) {
   Parts parts;
@@ -127,7 +128,7 @@ int check_url_host(std::string_view authority) {
 
 }  // namespace
 
-// `parts` are absolute.
+// Makes a Url of absolute `parts`.
 Result<Url> Url::make(const Parts& parts) {
   const auto host = parse_host(parts.authority);
   if (!host) return url_failed(check_url_host(parts.authority));
@@ -157,7 +158,7 @@ Result<Url> Url::parse(std::string_view text) {
   return make(parts);
 }
 
-// RFC 3986 §5.2.2. `path` is room for one that is merged.
+// Resolves as in RFC 3986 §5.2.2. `path` stores a merged path.
 Url::Parts Url::resolved(const Url& base, const Parts& reference, std::string& path) {
   Parts parts = reference;
   parts.scheme = base.scheme();

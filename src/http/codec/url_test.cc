@@ -19,7 +19,7 @@ std::string url_refused(std::errc error) {
 }
 const std::string kInvalidUrl = url_refused(std::errc::invalid_argument);
 
-TEST(UrlTest, HasItsParts) {
+TEST(UrlTest, UrlIsSplitIntoItsParts) {
   const Url url = *Url::parse("http://example.test:8080/a/b?x=1&y#top");
   EXPECT_EQ(url.scheme(), "http");
   EXPECT_EQ(url.host(), "example.test");
@@ -33,7 +33,7 @@ TEST(UrlTest, HasItsParts) {
   EXPECT_FALSE(url.is_secure());
 }
 
-TEST(UrlTest, HasThePortOfItsScheme) {
+TEST(UrlTest, DefaultPortFollowsTheScheme) {
   for (const auto& [text, port] : std::vector<std::pair<const char*, int>>{{"http://h", 80},
                                                                            {"https://h", 443},
                                                                            {"ws://h", 80},
@@ -48,14 +48,14 @@ TEST(UrlTest, HasThePortOfItsScheme) {
   EXPECT_TRUE(Url::parse("wss://h")->is_secure());
 }
 
-TEST(UrlTest, ShowsAnIpv6AddressWithBracketsAndWithout) {
+TEST(UrlTest, Ipv6HostIsReportedWithAndWithoutBrackets) {
   const Url url = *Url::parse("http://[2001:DB8::1]:81/");
   EXPECT_EQ(url.host(), "[2001:db8::1]");
   EXPECT_EQ(url.host_name(), "2001:db8::1");
   EXPECT_EQ(url.authority(), "[2001:db8::1]:81");
 }
 
-TEST(UrlTest, IsBroughtIntoOneForm) {
+TEST(UrlTest, UrlIsNormalized) {
   EXPECT_EQ(parsed_url("HTTP://EXAMPLE.test"), "http://example.test/");
   EXPECT_EQ(parsed_url("http://h?q"), "http://h/?q");
   EXPECT_EQ(parsed_url("http://h#f"), "http://h/#f");
@@ -70,7 +70,7 @@ TEST(UrlTest, IsBroughtIntoOneForm) {
   EXPECT_EQ(parsed_url("http://h/a?b?c/d#e?f#g"), "http://h/a?b?c/d#e?f%23g");
 }
 
-TEST(UrlTest, TellsAnEmptyQueryOrFragmentFromNone) {
+TEST(UrlTest, EmptyQueryOrFragmentDiffersFromNone) {
   const Url url = *Url::parse("http://h/?#");
   EXPECT_TRUE(url.has_query());
   EXPECT_TRUE(url.has_fragment());
@@ -81,7 +81,7 @@ TEST(UrlTest, TellsAnEmptyQueryOrFragmentFromNone) {
   EXPECT_NE(*Url::parse("http://h/"), *Url::parse("http://h/?"));
 }
 
-TEST(UrlTest, RefusesWhatIsNoUrl) {
+TEST(UrlTest, RefusesMalformedUrls) {
   for (const char* text : {"",
                            "h",
                            "/a",
@@ -114,7 +114,7 @@ TEST(UrlTest, RefusesWhatIsNoUrl) {
     EXPECT_EQ(parsed_url(text), kInvalidUrl) << text;
 }
 
-TEST(UrlTest, RefusesControlsWhereverTheyAre) {
+TEST(UrlTest, RefusesControlsEverywhere) {
   for (const char control : {'\0', '\t', '\n', '\r', '\x1b', '\x7f'}) {
     for (const char* before : {"ht", "http://h", "http://h/a", "http://h/?a", "http://h/#a"})
       EXPECT_EQ(parsed_url(std::string(before) + control + "b"), kInvalidUrl)
@@ -142,7 +142,7 @@ struct ReferenceCase {
   const char* target;
 };
 
-TEST(UrlTest, ResolvesReferencesAsRfc3986Does) {
+TEST(UrlTest, ResolvesReferencesPerRfc3986) {
   const Url base = *Url::parse("http://a/b/c/d;p?q");
   constexpr ReferenceCase kReferences[] = {{"g", "http://a/b/c/g"},
                                            {"./g", "http://a/b/c/g"},
@@ -189,21 +189,21 @@ TEST(UrlTest, ResolvesReferencesAsRfc3986Does) {
   for (const auto& [text, target] : kReferences) EXPECT_EQ(base.resolve(text)->to_string(), target);
 }
 
-TEST(UrlTest, DoesNotResolveToWhatItWouldNotParse) {
+TEST(UrlTest, ReferenceThatDoesNotParseIsNotResolved) {
   const Url base = *Url::parse("http://a/b");
   for (const char* text :
        {"http:g", "mailto:a@b", "javascript:alert(1)", "//", "//u@h/", "///x", "//h:x"})
     EXPECT_FALSE(base.resolve(text)) << text;
 }
 
-TEST(UrlTest, KnowsItsOrigin) {
+TEST(UrlTest, OriginIsReported) {
   const Url url = *Url::parse("http://h/a");
   EXPECT_TRUE(url.has_origin_of(*Url::parse("HTTP://H:80/b?c")));
   for (const char* other : {"https://h/a", "http://h:81/a", "http://g.h/a", "https://h:80/a"})
     EXPECT_FALSE(url.has_origin_of(*Url::parse(other))) << other;
 }
 
-TEST(UrlTest, IsItselfWhenParsedAgainAndResolvesToItself) {
+TEST(UrlTest, UrlRoundTripsAndResolvesToItself) {
   testing::Random random(1);
   constexpr std::string_view kLetters = "aZ09/.?#%&=+ :@[]{}\\\"\xc3~;..//%2e%2F";
   const Url base = *Url::parse("https://other.test/x/y?z#f");
@@ -225,7 +225,7 @@ TEST(UrlTest, IsItselfWhenParsedAgainAndResolvesToItself) {
   EXPECT_GT(good, 5000);
 }
 
-TEST(PercentEncoding, ComesBackForAllBytes) {
+TEST(PercentEncoding, RoundTripsAllBytes) {
   std::string all;
   for (int c = 0; c < 256; ++c) all += static_cast<char>(c);
   for (const char c : percent_encode(all)) EXPECT_TRUE(c == '%' || c > ' ') << int{c};
@@ -235,7 +235,7 @@ TEST(PercentEncoding, ComesBackForAllBytes) {
   EXPECT_EQ(percent_encode_path("/a b/"), "/a%20b/");
 }
 
-TEST(PercentEncoding, RefusesWhatIsNoEscape) {
+TEST(PercentEncoding, RefusesMalformedEscapes) {
   for (const char* text : {"%", "%a", "a%", "%g0", "%0g", "%%", "%2 "})
     EXPECT_EQ(percent_decode(text), std::nullopt) << text;
   EXPECT_EQ(percent_decode("%2b+"), "++");
@@ -250,7 +250,7 @@ QueryPairs pairs_of(std::string_view text) {
   return pairs;
 }
 
-TEST(QueryTest, HasPairsInOrder) {
+TEST(QueryTest, PairsKeepTheirOrder) {
   EXPECT_EQ(pairs_of("a=1&b=2&a=3"), (QueryPairs{{"a", "1"}, {"b", "2"}, {"a", "3"}}));
   EXPECT_EQ(pairs_of("a=1=2&b&=c&="), (QueryPairs{{"a", "1=2"}, {"b", ""}, {"", "c"}, {"", ""}}));
   EXPECT_EQ(pairs_of("&&a&&"), (QueryPairs{{"a", ""}}));
@@ -258,14 +258,14 @@ TEST(QueryTest, HasPairsInOrder) {
   EXPECT_EQ(pairs_of("&"), QueryPairs());
 }
 
-TEST(QueryTest, Decodes) {
+TEST(QueryTest, NamesAndValuesAreDecoded) {
   EXPECT_EQ(pairs_of("a+b=%41%2b+&c%26%3d=%C3%A4"),
             (QueryPairs{{"a b", "A+ "}, {"c&=", "\xc3\xa4"}}));
   EXPECT_EQ(pairs_of("100%=%2&x=%zz%"), (QueryPairs{{"100%", "%2"}, {"x", "%zz%"}}));
   EXPECT_EQ(pairs_of("a=%00"), (QueryPairs{{"a", std::string(1, '\0')}}));
 }
 
-TEST(QueryTest, ViewsTheTextWhereNothingIsToDecode) {
+TEST(QueryTest, PairsWithoutEscapesAreNotCopied) {
   const std::string text = "name=value";
   Query query(text);
   ASSERT_TRUE(query.next());
@@ -273,13 +273,13 @@ TEST(QueryTest, ViewsTheTextWhereNothingIsToDecode) {
   EXPECT_EQ(query.value().data(), text.data() + 5);
 }
 
-TEST(QueryTest, FindsTheFirstOfAName) {
+TEST(QueryTest, FirstPairOfANameIsFound) {
   EXPECT_EQ(query_value("a=1&b=2&b=3", "b"), "2");
   EXPECT_EQ(query_value("a=1", "A"), std::nullopt);
   EXPECT_EQ(query_value("a", "a"), "");
 }
 
-TEST(NormalPath, IsDecodedAndHasNoDots) {
+TEST(NormalPath, IsDecodedWithoutDotSegments) {
   for (const auto& [path, normal] : std::vector<std::pair<const char*, const char*>>{
            {"/", "/"},         {"/a", "/a"},       {"/a/", "/a/"},     {"//a//b", "/a/b"},
            {"/a/./b", "/a/b"}, {"/a/../b", "/b"},  {"/a/..", "/"},     {"/a/b/..", "/a/"},
@@ -289,7 +289,7 @@ TEST(NormalPath, IsDecodedAndHasNoDots) {
     EXPECT_EQ(normal_path(path), normal) << path;
 }
 
-TEST(NormalPath, IsNoneIfItLeavesTheRootOrHidesSomething) {
+TEST(NormalPath, RefusesPathsThatLeaveTheRootOrHideSegments) {
   for (const char* path : {"",
                            "a",
                            "*",
@@ -318,7 +318,7 @@ TEST(NormalPath, IsNoneIfItLeavesTheRootOrHidesSomething) {
     EXPECT_EQ(normal_path(path), std::nullopt) << path;
 }
 
-TEST(NormalPath, NeverLeavesTheRootWhateverIsAsked) {
+TEST(NormalPath, NeverLeavesTheRootForRandomPaths) {
   testing::Random random(2);
   constexpr std::string_view kPieces[] = {"/",   "..",  ".",  "a", "%2e", "%2E",
                                           "%2f", "%00", "//", "%", "b/"};

@@ -6,9 +6,9 @@ namespace spate::http {
 
 namespace {
 
-constexpr std::uint8_t kNever = 0xff;  // As the number of missing bytes.
+constexpr std::uint8_t kNever = 0xff;  // For invalid first bytes, as the number of missing ones.
 
-// The first bytes that are not ASCII are in the 32 from `at` on, or near the end.
+// Skips ASCII. The first other byte is within the 32 bytes from the result on, or near the end.
 const std::uint8_t* skip_ascii(const std::uint8_t* at, const std::uint8_t* end) {
   while (end - at >= 32) {
     std::uint64_t words[4];
@@ -28,8 +28,8 @@ const std::uint8_t* skip_ascii(const std::uint8_t* at, const std::uint8_t* end) 
 
 }  // namespace
 
-// The bounds of the second byte keep out what is too long (e0, f0), surrogates (ed) and what is
-// beyond the last character (f4).
+// The bounds of the second byte exclude overlong forms (e0, f0), surrogates (ed) and code points
+// above U+10FFFF (f4).
 bool Utf8Check::begin(std::uint8_t first) {
   low_ = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
   high_ = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;

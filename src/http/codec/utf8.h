@@ -1,5 +1,5 @@
-// Utf8Check: whether a text is UTF-8 (RFC 3629), piece by piece: neither longer than need be, nor a
-// half of a surrogate pair, nor beyond U+10FFFF.
+// Utf8Check: validates UTF-8 (RFC 3629) incrementally: no overlong forms, no surrogates, nothing
+// above U+10FFFF.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@ namespace spate::http {
 
 class Utf8Check {
  public:
-  // False, and then always: no text begins so.
+  // Checks further bytes. After an invalid byte it always returns false.
   bool add(Bytes bytes);
-  // The text may end here.
+  // True if no character is incomplete.
   bool is_complete() const { return missing_ == 0; }
 
  private:
   bool begin(std::uint8_t first);
   bool fail();
 
-  // Of a character that has begun: how many bytes of it are to come, and the bounds of the next.
+  // How many bytes of the current character are missing, and the bounds of the next one.
   std::uint8_t missing_ = 0;
   std::uint8_t low_ = 0x80;
   std::uint8_t high_ = 0xbf;

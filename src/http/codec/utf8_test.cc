@@ -7,7 +7,7 @@
 namespace spate::http {
 namespace {
 
-// By decoding the one character at the front: its size, or 0 if there is none.
+// A reference decoder. Returns the size of the first character, or 0 if it is not valid.
 std::size_t decode(std::string_view text) {
   const auto byte = [&](std::size_t i) {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
@@ -41,7 +41,7 @@ std::string bytes(std::initializer_list<unsigned> values) {
   return text;
 }
 
-TEST(Utf8Check, knows_every_text_of_up_to_two_bytes_and_all_beginnings_of_three) {
+TEST(Utf8Check, ClassifiesAllTextsUpToTwoBytesAndAllPrefixesOfThree) {
   for (unsigned a = 0; a < 256; ++a) {
     ASSERT_EQ(is_utf8(bytes_of(bytes({a}))), is_text(bytes({a}))) << a;
     for (unsigned b = 0; b < 256; ++b) {
@@ -58,7 +58,7 @@ TEST(Utf8Check, knows_every_text_of_up_to_two_bytes_and_all_beginnings_of_three)
   }
 }
 
-TEST(Utf8Check, finds_a_bad_byte_wherever_it_is) {
+TEST(Utf8Check, FindsABadByteAtEveryPosition) {
   for (std::size_t size = 1; size < 80; ++size) {
     for (std::size_t at = 0; at < size; ++at) {
       for (const char bad : {'\x80', '\xff', '\xc3'}) {
@@ -71,7 +71,7 @@ TEST(Utf8Check, finds_a_bad_byte_wherever_it_is) {
   }
 }
 
-TEST(Utf8Check, does_not_depend_on_how_the_text_is_parted) {
+TEST(Utf8Check, DoesNotDependOnTheSplitOfTheText) {
   const std::string text = "a\u00e9\u4e2d\U0001f600 plain and a long one, \u20ac\U0010ffff";
   for (std::size_t first = 0; first <= text.size(); ++first) {
     for (std::size_t second = first; second <= text.size(); ++second) {
@@ -85,7 +85,7 @@ TEST(Utf8Check, does_not_depend_on_how_the_text_is_parted) {
   }
 }
 
-TEST(Utf8Check, says_so_as_soon_as_a_text_cannot_go_on) {
+TEST(Utf8Check, FailsAtTheFirstInvalidByte) {
   Utf8Check check;
   EXPECT_TRUE(check.add(bytes_of("\xf4")));
   EXPECT_FALSE(check.add(bytes_of("\x90")));

@@ -12,7 +12,8 @@ constexpr std::uint8_t kReserved = 0x30;
 constexpr std::uint8_t kOpcode = 0x0f;
 constexpr std::uint8_t kMasked = 0x80;
 constexpr std::uint8_t kSize = 0x7f;
-// A size up to 125 is in the head's second byte; else this is, and two or eight bytes follow.
+// Sizes up to 125 are in the second byte of the header; with these values, two or eight bytes
+// follow.
 constexpr std::uint8_t kTwoBytes = 126;
 constexpr std::uint8_t kEightBytes = 127;
 
@@ -28,7 +29,7 @@ std::uint64_t read_number(Bytes bytes) {
 
 bool is_known(std::uint8_t opcode) { return opcode <= 2 || (opcode >= 8 && opcode <= 10); }
 
-// The first two bytes.
+// Parses the first two bytes.
 bool read_marks(Bytes bytes, FrameHead& head) {
   const std::uint8_t first = byte_at(bytes, 0);
   const std::uint8_t second = byte_at(bytes, 1);
@@ -42,7 +43,7 @@ bool read_marks(Bytes bytes, FrameHead& head) {
   return !head.is_compressed || head.opcode != Opcode::continuation;
 }
 
-// Not in more bytes than it takes, and below 2^63.
+// True if the size is encoded in the shortest form, and is below 2^63.
 bool is_shortest(std::uint64_t size, std::size_t bytes) {
   if (bytes == 0) return true;
   return bytes == 2 ? size >= kTwoBytes : size > UINT16_MAX && size <= INT64_MAX;

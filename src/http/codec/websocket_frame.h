@@ -1,5 +1,5 @@
-// The frames of WebSocket (RFC 6455 §5.2): their heads, read and written, and what a close frame
-// says.
+// WebSocket frames (RFC 6455 §5.2): parsing and formatting of their headers, and the contents of a
+// close frame.
 #pragma once
 
 #include <cstddef>
@@ -26,37 +26,38 @@ inline Opcode opcode_of(MessageKind kind) {
   return kind == MessageKind::text ? Opcode::text : Opcode::binary;
 }
 
-// What is sent by a server, and what by a client: that has a mask.
+// The side of a connection. A client masks its frames.
 enum class WebSocketRole : std::uint8_t { server, client };
 
 inline constexpr std::size_t kMostFrameHead = 14;
-inline constexpr std::size_t kMostControl = 125;  // Bytes of a control frame, without its head.
+inline constexpr std::size_t kMostControl = 125;  // Bytes of a control frame's payload.
 
 struct FrameHead {
   Opcode opcode = Opcode::continuation;
-  bool is_last = true;         // Of the frames of its message.
-  bool is_compressed = false;  // The message (RFC 7692 §6).
+  bool is_last = true;         // The last frame of its message.
+  bool is_compressed = false;  // The message is compressed (RFC 7692 §6).
   bool is_masked = false;
   Mask mask{};
-  std::uint64_t size = 0;     // Bytes that follow.
-  std::size_t head_size = 0;  // Of the head itself.
+  std::uint64_t size = 0;     // Bytes of the payload.
+  std::size_t head_size = 0;  // Bytes of the header.
 };
 
 enum class FrameState : std::uint8_t { unfinished, whole, broken };
 
-// The head at the front of `bytes`. Broken is what no frame begins with, whoever has sent it;
-// whether it may come now is not looked at.
+// Parses the header at the front of `bytes`. `broken` if no frame of either side can begin so. The
+// order of frames is not checked.
 FrameState read_frame_head(Bytes bytes, FrameHead& head);
 
-// Writes one, in as few bytes as it takes. Returns how many: at most kMostFrameHead.
+// Formats a header in the shortest form. Returns its size: at most kMostFrameHead.
 std::size_t write_frame_head(const FrameHead& head, std::byte* to);
 
-// What a close frame says; its text is UTF-8.
+// The contents of a close frame; the reason is UTF-8.
 struct CloseSaid {
   CloseCode code = CloseCode::no_code;
   std::string_view reason{};
 };
-// None: a byte alone, or a code that is not to be sent. The text is not looked at.
+// Parses a close frame's payload. Returns nullopt for a single byte, or a code that must not be
+// sent. The reason is not checked.
 std::optional<CloseSaid> read_close(Bytes payload);
 
 }  // namespace spate::http

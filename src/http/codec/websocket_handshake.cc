@@ -4,6 +4,7 @@
 
 #include "http/codec/base64.h"
 #include "http/codec/characters.h"
+#include "http/codec/message_coding.h"
 #include "http/codec/sha1.h"
 #include "http/codec/syntax.h"
 
@@ -13,7 +14,6 @@ namespace {
 
 constexpr std::string_view kAcceptSuffix = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 constexpr std::size_t kKeySize = 24;
-constexpr int kLargestWindow = 15;
 
 bool is_base64(char c) {
   return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z') || c == '+' || c == '/';
@@ -21,11 +21,11 @@ bool is_base64(char c) {
 
 // The parameters of permessage-deflate (RFC 7692 §7.1), each at most once.
 struct DeflateParameters {
-  bool is_ours = false;  // The name of the extension.
+  bool is_ours = false;  // The extension is permessage-deflate.
   bool is_bad = false;
   bool server_begins_anew = false;
   bool client_begins_anew = false;
-  int server_window = 0;  // In bits; zero is none.
+  int server_window = 0;  // In bits; 0 if absent.
   int client_window = 0;
 };
 
@@ -36,7 +36,7 @@ int window_of(std::string_view value) {
   return is_good ? static_cast<int>(*bits) : 0;
 }
 
-// False if it is there already, or bad.
+// False if it is invalid or a duplicate.
 bool take_flag(bool& flag, std::string_view value) {
   return value.empty() && !std::exchange(flag, true);
 }
@@ -72,7 +72,7 @@ std::string websocket_key(std::array<char, 16> bytes) {
   return base64({bytes.data(), bytes.size()});
 }
 
-// 16 bytes: 22 digits, and of the last only two bits.
+// 16 bytes in base64: 22 digits, of the last of which only two bits are used.
 bool is_websocket_key(std::string_view key) {
   return key.size() == kKeySize && key.ends_with("==") &&
          std::ranges::all_of(key.substr(0, kKeySize - 2), is_base64);
@@ -83,16 +83,22 @@ std::string websocket_accept(std::string_view key) {
   return base64({sum.data(), sum.size()});
 }
 
-// The other end's window may be as large as it likes; ours is not made smaller.
-bool offers_deflate(const FieldsView& fields) {
+std::string DeflateAgreement::answer() const {
+  std::string text(kDeflate);
+  if (names_window) text += "; server_max_window_bits=" + std::to_string(window);
+  return text;
+}
+
+// The client's own window may have any size. zlib does not support 8 bits.
+DeflateAgreement agree_to_deflate(const FieldsView& fields) {
   const auto offers = fields.list(FieldId::sec_websocket_extensions);
   for (const std::string_view each : offers) {
     const DeflateParameters offer = parse_extension(each);
-    if (offer.is_ours && !offer.is_bad &&
-        (offer.server_window == 0 || offer.server_window == kLargestWindow))
-      return true;
+    const int window = offer.server_window == 0 ? kLargestWindow : offer.server_window;
+    if (offer.is_ours && !offer.is_bad && window >= kSmallestWindow)
+      return {.window = window, .names_window = offer.server_window != 0};
   }
-  return false;
+  return {};
 }
 
 AgreedExtensions agreed_extensions(const FieldsView& fields, bool has_offered_deflate) {

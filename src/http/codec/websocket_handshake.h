@@ -1,4 +1,4 @@
-// What the two ends of a WebSocket say to each other before its first frame (RFC 6455 §4).
+// The fields of the WebSocket handshake (RFC 6455 §4).
 #pragma once
 
 #include <array>
@@ -13,23 +13,33 @@ namespace spate::http {
 inline constexpr std::string_view kWebSocket = "websocket";
 inline constexpr std::string_view kWebSocketVersion = "13";
 
-// Of 16 random bytes, which the server shows that it has read.
+// Makes a key of 16 random bytes; websocket_accept() is the server's proof that it has read the
+// key.
 std::string websocket_key(std::array<char, 16> bytes);
 bool is_websocket_key(std::string_view key);
 std::string websocket_accept(std::string_view key);
 
-// permessage-deflate in which each message begins anew, either way: what a client asks for, what a
-// server answers, and whether that is among what a client has asked for.
+// permessage-deflate without context takeover in both directions: the client's offer.
 inline constexpr std::string_view kDeflate =
     "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
-bool offers_deflate(const FieldsView& fields);
+
+// A client's offer that a server accepts.
+struct DeflateAgreement {
+  int window = 0;             // The server's window, 9 to 15 bits; 0 if no offer was accepted.
+  bool names_window = false;  // The client sent one, so the response must (RFC 7692 §7.1.2.1).
+
+  explicit operator bool() const { return window != 0; }
+  // Returns the value of Sec-WebSocket-Extensions.
+  std::string answer() const;
+};
+DeflateAgreement agree_to_deflate(const FieldsView& fields);
 
 enum class AgreedExtensions { none, deflate, bad };
-// What a server has answered to kDeflate, or to nothing.
+// Parses a server's response to kDeflate, or to no offer.
 AgreedExtensions agreed_extensions(const FieldsView& fields, bool has_offered_deflate);
 
-// Whether the page that asks is of the same host as what it asks for: Origin names it, or there is
-// none, as programs other than browsers send.
+// Returns whether the requesting page is of the requested host. Programs other than browsers send
+// no Origin, which is accepted.
 bool is_same_origin(std::string_view origin, std::string_view host);
 
 }  // namespace spate::http

@@ -23,7 +23,7 @@ std::string sum(std::string_view text) {
   return hex({bytes.data(), bytes.size()});
 }
 
-TEST(Sha1, is_that_of_the_standard) {
+TEST(Sha1, MatchesTheStandardVectors) {
   EXPECT_EQ(sum(""), "da39a3ee5e6b4b0d3255bfef95601890afd80709");
   EXPECT_EQ(sum("abc"), "a9993e364706816aba3e25717850c26c9cd0d89d");
   EXPECT_EQ(sum("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
@@ -31,18 +31,18 @@ TEST(Sha1, is_that_of_the_standard) {
   EXPECT_EQ(sum(std::string(1'000'000, 'a')), "34aa973cd4c4daa4f61eeb2bdbad27316534016f");
 }
 
-TEST(Sha1, pads_texts_of_every_size_around_a_block) {
+TEST(Sha1, PadsTextsOfEverySizeAroundABlock) {
   EXPECT_EQ(sum(std::string(55, 'a')), "c1c8bbdc22796e28c0e15163d20899b65621d65a");
   EXPECT_EQ(sum(std::string(56, 'a')), "c2db330f6083854c99d4b5bfb6e8f29f201be699");
   EXPECT_EQ(sum(std::string(64, 'a')), "0098ba824b5c16427bd7a1122a5a442a25ec644d");
 }
 
 // RFC 6455 §1.3.
-TEST(WebSocketHandshake, answers_the_key_of_the_standard) {
+TEST(WebSocketHandshake, ComputesTheAcceptKeyOfTheStandard) {
   EXPECT_EQ(websocket_accept("dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
 }
 
-TEST(WebSocketHandshake, takes_keys_of_sixteen_bytes_only) {
+TEST(WebSocketHandshake, AcceptsOnlyKeysOfSixteenBytes) {
   EXPECT_TRUE(is_websocket_key(websocket_key({})));
   EXPECT_TRUE(is_websocket_key("dGhlIHNhbXBsZSBub25jZQ=="));
   for (const char* bad :
@@ -51,25 +51,38 @@ TEST(WebSocketHandshake, takes_keys_of_sixteen_bytes_only) {
     EXPECT_FALSE(is_websocket_key(bad)) << bad;
 }
 
-bool offers(std::string_view text) {
+DeflateAgreement agreement_on(std::string_view text) {
   Fields fields;
   fields.set(FieldId::sec_websocket_extensions, text);
-  return offers_deflate(fields);
+  return agree_to_deflate(fields);
 }
+bool offers(std::string_view text) { return static_cast<bool>(agreement_on(text)); }
 
-TEST(WebSocketHandshake, agrees_to_deflate_unless_its_own_window_is_to_be_smaller) {
+TEST(WebSocketHandshake, AgreesToDeflateWithWindowsThatZlibSupports) {
   EXPECT_TRUE(offers("permessage-deflate"));
   EXPECT_TRUE(offers("permessage-deflate; client_max_window_bits"));
   EXPECT_TRUE(offers("permessage-deflate; client_max_window_bits=8"));
   EXPECT_TRUE(offers("permessage-deflate; server_max_window_bits=\"15\""));
   EXPECT_TRUE(offers("x-other, permessage-deflate; server_no_context_takeover"));
-  EXPECT_TRUE(offers("permessage-deflate; server_max_window_bits=9, permessage-deflate"));
+  EXPECT_TRUE(offers("permessage-deflate; server_max_window_bits=8, permessage-deflate"));
   EXPECT_FALSE(offers(""));
   EXPECT_FALSE(offers("x-webkit-deflate-frame"));
-  EXPECT_FALSE(offers("permessage-deflate; server_max_window_bits=14"));
+  EXPECT_FALSE(offers("permessage-deflate; server_max_window_bits=8"));
 }
 
-TEST(WebSocketHandshake, passes_over_offers_that_are_malformed) {
+// Python's websockets fails the connection without it.
+TEST(WebSocketHandshake, EchoesTheWindowOnlyIfTheClientNamesOne) {
+  EXPECT_EQ(agreement_on("permessage-deflate").answer(), kDeflate);
+  EXPECT_EQ(agreement_on("permessage-deflate").window, 15);
+  for (int window = 9; window <= 15; ++window) {
+    const std::string bits = "server_max_window_bits=" + std::to_string(window);
+    const DeflateAgreement agreed = agreement_on("permessage-deflate; " + bits);
+    EXPECT_EQ(agreed.window, window);
+    EXPECT_EQ(agreed.answer(), std::string(kDeflate) + "; " + bits);
+  }
+}
+
+TEST(WebSocketHandshake, SkipsMalformedOffers) {
   for (const char* bad :
        {"permessage-deflate; unknown", "permessage-deflate; server_no_context_takeover=1",
         "permessage-deflate; server_no_context_takeover; server_no_context_takeover",
@@ -88,7 +101,7 @@ AgreedExtensions agreed(std::string_view text, bool has_offered = true) {
   return agreed_extensions(fields, has_offered);
 }
 
-TEST(WebSocketHandshake, takes_of_a_server_what_it_was_offered_only) {
+TEST(WebSocketHandshake, AcceptsOnlyOfferedExtensionsFromAServer) {
   EXPECT_EQ(agreed(""), AgreedExtensions::none);
   EXPECT_EQ(agreed(kDeflate), AgreedExtensions::deflate);
   EXPECT_EQ(agreed("permessage-deflate; server_no_context_takeover; server_max_window_bits=10"),
@@ -102,7 +115,7 @@ TEST(WebSocketHandshake, takes_of_a_server_what_it_was_offered_only) {
   EXPECT_EQ(agreed(kDeflate, false), AgreedExtensions::bad);
 }
 
-TEST(WebSocketHandshake, compares_an_origin_with_the_host) {
+TEST(WebSocketHandshake, ComparesAnOriginWithTheHost) {
   EXPECT_TRUE(is_same_origin("", "a"));
   EXPECT_TRUE(is_same_origin("http://a:8080", "a:8080"));
   EXPECT_TRUE(is_same_origin("https://Example.ORG", "example.org"));

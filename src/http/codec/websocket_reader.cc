@@ -19,7 +19,7 @@ CloseCode code_for(std::error_code error) {
 WebSocketReader::State WebSocketReader::next(Bytes& bytes, const WebSocketRules& rules,
                                              const Room& room) {
   if (is_over_) return State::broken;
-  if (!is_in_message_) gathered_ = {};  // What was shown.
+  if (!is_in_message_) gathered_ = {};  // The message that was returned by the last call.
   for (;;) {
     if (!is_in_frame_) {
       const State state = begin_frame(bytes, rules, room);
@@ -30,7 +30,7 @@ WebSocketReader::State WebSocketReader::next(Bytes& bytes, const WebSocketRules&
   }
 }
 
-// `message`: it is one of data.
+// Begins a frame. Returns `message` for a data frame.
 inline WebSocketReader::State WebSocketReader::begin_frame(Bytes& bytes,
                                                            const WebSocketRules& rules,
                                                            const Room& room) {
@@ -56,15 +56,15 @@ inline WebSocketReader::State WebSocketReader::begin_frame(Bytes& bytes,
   return State::message;
 }
 
-// A client masks, a server does not (§5.1); a message begins where none has, and goes on where one
-// has (§5.4).
+// Checks that a client masks and a server does not (§5.1), and that a message begins or continues
+// only where it may (§5.4).
 inline bool WebSocketReader::may_come(const FrameHead& head, const WebSocketRules& rules) const {
   if (head.is_masked != (rules.role == WebSocketRole::server)) return false;
   if (head.is_compressed && !rules.takes_compressed) return false;
   return is_control(head.opcode) || (head.opcode == Opcode::continuation) == is_in_message_;
 }
 
-// One is short, and is read when all of it is there.
+// A control frame is short, and is read when it is complete.
 WebSocketReader::State WebSocketReader::read_control(Bytes& bytes, const FrameHead& head,
                                                      const Room& room) {
   const auto size = static_cast<std::size_t>(head.size);
@@ -88,8 +88,7 @@ WebSocketReader::State WebSocketReader::read_close_frame() {
   return State::close;
 }
 
-// What there is of the frame. `unfinished` if nothing is to be shown, within the frame or at its
-// end.
+// Reads the available bytes of the frame. `unfinished` if they complete nothing to return.
 inline WebSocketReader::State WebSocketReader::read_data(Bytes& bytes, const WebSocketRules& rules,
                                                          const Room& room) {
   const bool is_whole_here = left_ <= bytes.size() && is_last_frame_ && gathered_.empty();
@@ -114,7 +113,7 @@ inline Bytes WebSocketReader::unmask(Bytes bytes, std::byte* to) {
   return {to, bytes.size()};
 }
 
-// Behind what there is of the message. A text is checked as it comes.
+// Appends to the message. A text is validated as it arrives.
 WebSocketReader::State WebSocketReader::gather(Bytes& bytes, const WebSocketRules& rules,
                                                const Room& room) {
   const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(left_, bytes.size()));

@@ -1,12 +1,12 @@
-// WebSocketReader: what one end of a WebSocket receives, from bytes to messages. No I/O.
+// WebSocketReader: parses the input of one end of a WebSocket into messages. No I/O.
 //
 //   while ((state = reader.next(bytes, room)) != State::unfinished) ...
 //
-// It removes from the front of `bytes` what it has used: at `unfinished` all but the beginning of a
-// head or of a control frame, at most kMostFrameHead + kMostControl - 1 bytes, which are to be
-// given again with what follows. What it shows lies in `bytes`, in `room` or in itself, up to the
-// next call.
-// One that is at rest holds no memory, and is as good as a new one.
+// It removes used bytes from the front of `bytes`. At `unfinished`, only an incomplete header or
+// control frame is left: at most kMostFrameHead + kMostControl - 1 bytes, which must be passed in
+// again with the bytes that follow. Results are views into `bytes`, into `room` or into the reader,
+// valid until the next call.
+// Between messages a reader holds no memory, and equals a new one.
 #pragma once
 
 #include <cstddef>
@@ -23,23 +23,24 @@
 namespace spate::http {
 
 struct WebSocketRules {
-  WebSocketRole role = WebSocketRole::server;  // Of the end that reads.
+  WebSocketRole role = WebSocketRole::server;  // The side of the reading end.
   MessageView view = MessageView::whole;
   bool takes_compressed = false;
-  std::size_t max_message = 0;  // Bytes; of one that is shown in parts, only while compressed.
+  std::size_t max_message = 0;  // Bytes; with MessageView::parts it applies only to compressed
+                                // messages.
 };
 
 class WebSocketReader {
  public:
   enum class State : std::uint8_t {
     unfinished,
-    message,  // With kind() and payload(); or a part of one, unless it is_last().
-    ping,     // With payload(), and so are the next two.
+    message,  // With kind() and payload(); a part unless is_last().
+    ping,     // With payload(), as the next two.
     pong,
-    close,   // Nothing is read behind it.
-    broken,  // And remains so: code() is what the other side is to be told.
+    close,   // Nothing is read after it.
+    broken,  // Stays so; code() must be sent to the peer.
   };
-  // What is used for the length of a call, for all readers of a loop.
+  // Buffers needed during a call, shared by all readers of a loop.
   struct Room {
     std::span<std::byte> bytes;  // At least kMostControl.
     MessageInflater& inflater;
@@ -50,9 +51,9 @@ class WebSocketReader {
   MessageKind kind() const { return is_text_ ? MessageKind::text : MessageKind::binary; }
   Bytes payload() const { return payload_; }
   bool is_last() const { return is_last_; }
-  // After `close`, what was said, and after `broken` why.
+  // Returns the received code after `close`, and the code to send after `broken`.
   CloseCode code() const { return code_; }
-  // Nothing has begun.
+  // True if nothing has begun.
   bool is_at_rest() const { return !is_in_frame_ && !is_in_message_ && !is_over_; }
 
  private:
@@ -67,7 +68,7 @@ class WebSocketReader {
   State show(Bytes bytes, bool is_last);
   State fail(CloseCode code);
 
-  std::uint64_t left_ = 0;  // Bytes of the frame that are to come.
+  std::uint64_t left_ = 0;  // Bytes of the frame that are still to arrive.
   Mask mask_{};             // For the next of them.
   bool is_in_frame_ = false;
   bool is_masked_ = false;
@@ -79,7 +80,7 @@ class WebSocketReader {
   bool is_over_ = false;
   Utf8Check text_;
   CloseCode code_ = CloseCode::normal;
-  Array<std::byte> gathered_;  // Of the message, or what was shown last.
+  Array<std::byte> gathered_;  // The message under construction, or the last one returned.
   Bytes payload_;
 };
 

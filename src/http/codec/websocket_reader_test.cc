@@ -1,6 +1,7 @@
 #include "http/codec/websocket_reader.h"
 
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <memory>
 #include <random>
@@ -38,7 +39,7 @@ std::string name_of(const WebSocketReader& reader, State state) {
   }
 }
 
-// What a reader makes of bytes that come in pieces of the given sizes, in turn.
+// Reads bytes in pieces whose sizes are taken in turn from a list, and records the results.
 class Reading {
  public:
   explicit Reading(WebSocketRules rules) : rules_(rules) {}
@@ -59,7 +60,8 @@ class Reading {
 
  private:
   std::string take(const std::string& text) {
-    const std::unique_ptr<std::byte[]> copy(new std::byte[text.size() + 1]);  // For a sanitizer.
+    // With exact bounds, for AddressSanitizer.
+    const std::unique_ptr<std::byte[]> copy(new std::byte[text.size() + 1]);
     std::ranges::copy(bytes_of(text), copy.get());
     Bytes bytes(copy.get(), text.size());
     std::byte area[kRoom];
@@ -92,9 +94,9 @@ std::string last_of(std::string_view text, WebSocketRules rules = kServer) {
   return log.empty() ? "nothing" : log.back();
 }
 
-// ---- what is right
+// ---- valid frames
 
-TEST(WebSocketReader, reads_messages_of_every_kind_of_size) {
+TEST(WebSocketReader, ReadsMessagesOfEveryLengthEncoding) {
   for (const std::size_t size : {0, 1, 125, 126, 127, 1023, 1024, 1025, 65535, 65536, 99'999}) {
     const std::string payload(size, 'x');
     EXPECT_EQ(last_of(frame({.first = 0x82}, payload)), "binary " + payload);
@@ -103,14 +105,14 @@ TEST(WebSocketReader, reads_messages_of_every_kind_of_size) {
   }
 }
 
-TEST(WebSocketReader, puts_fragments_together_with_control_frames_between_them) {
+TEST(WebSocketReader, JoinsFragmentsWithControlFramesInBetween) {
   const std::string text = frame({.first = 0x01}, "Hel") + frame({.first = 0x89}, "p") +
                            frame({.first = 0x00}, "") + frame({.first = 0x8a}, "q") +
                            frame({.first = 0x80}, "lo") + frame({}, "");
   EXPECT_EQ(read(text), (std::vector<std::string>{"ping p", "pong q", "text Hello", "text "}));
 }
 
-TEST(WebSocketReader, lets_a_character_lie_in_two_fragments) {
+TEST(WebSocketReader, AllowsACharacterSplitAcrossFragments) {
   const std::string euro = "\xe2\x82\xac";
   EXPECT_EQ(
       last_of(frame({.first = 0x01}, euro.substr(0, 1)) +
@@ -118,7 +120,7 @@ TEST(WebSocketReader, lets_a_character_lie_in_two_fragments) {
       "text " + euro);
 }
 
-TEST(WebSocketReader, shows_parts_as_they_come) {
+TEST(WebSocketReader, ReportsPartsOnArrival) {
   const WebSocketRules rules = {.view = MessageView::parts, .max_message = 10};
   const std::string text = frame({.first = 0x02}, "abcdefgh") + frame({.first = 0x80}, "ijklmnop");
   EXPECT_EQ(Reading(rules).read(text, {text.size()}),
@@ -127,7 +129,7 @@ TEST(WebSocketReader, shows_parts_as_they_come) {
             (std::vector<std::string>{"binary abcd...", "binary efgh...", "binary ijklmnop"}));
 }
 
-TEST(WebSocketReader, shows_no_part_that_is_empty_but_the_last) {
+TEST(WebSocketReader, ReportsNoEmptyPartExceptTheLast) {
   const WebSocketRules rules = {.view = MessageView::parts, .max_message = 10};
   EXPECT_EQ(Reading(rules).read(frame({.first = 0x02}, "") + frame({.first = 0x00}, "a") +
                                     frame({.first = 0x80}, ""),
@@ -135,7 +137,7 @@ TEST(WebSocketReader, shows_no_part_that_is_empty_but_the_last) {
             (std::vector<std::string>{"binary a...", "binary "}));
 }
 
-TEST(WebSocketReader, is_at_rest_between_messages_only) {
+TEST(WebSocketReader, IsIdleOnlyBetweenMessages) {
   Reading reading(kServer);
   EXPECT_TRUE(reading.is_at_rest());
   reading.read(frame({.first = 0x01}, "a"), {100});
@@ -144,16 +146,16 @@ TEST(WebSocketReader, is_at_rest_between_messages_only) {
   EXPECT_TRUE(reading.is_at_rest());
 }
 
-TEST(WebSocketReader, reads_what_a_close_says) {
+TEST(WebSocketReader, ParsesCloseCodesAndReasons) {
   EXPECT_EQ(last_of(frame({.first = 0x88}, "")), "close 1005 ");
   EXPECT_EQ(last_of(frame({.first = 0x88}, close_text(1000, "bye"))), "close 1000 bye");
   EXPECT_EQ(last_of(frame({.first = 0x88}, close_text(4999, std::string(123, 'x')))),
             "close 4999 " + std::string(123, 'x'));
 }
 
-// ---- what is wrong
+// ---- errors
 
-TEST(WebSocketReader, takes_the_codes_that_may_be_sent_only) {
+TEST(WebSocketReader, AcceptsOnlySendableCloseCodes) {
   for (int code = 0; code < 65536; code += code < 5'100 ? 1 : 97) {
     const bool is_good = (code >= 1000 && code <= 1014 && (code < 1004 || code > 1006)) ||
                          (code >= 3000 && code <= 4999);
@@ -169,7 +171,7 @@ struct Case {
   std::string result;
 };
 
-TEST(WebSocketReader, breaks_at_what_the_standard_forbids) {
+TEST(WebSocketReader, FailsOnFramesThatTheStandardForbids) {
   std::vector<Case> cases;
   const auto add = [&](const char* name, std::string bytes, std::string result = "broken 1002") {
     cases.push_back({name, std::move(bytes), std::move(result)});
@@ -221,7 +223,7 @@ TEST(WebSocketReader, breaks_at_what_the_standard_forbids) {
   EXPECT_EQ(last_of(frame({}, "a"), kClient), "broken 1002") << "a server that masks";
 }
 
-TEST(WebSocketReader, finds_what_is_no_text_at_every_place_as_it_comes) {
+TEST(WebSocketReader, DetectsInvalidUtf8AtEveryPositionOnArrival) {
   for (std::size_t at = 0; at < 40; ++at) {
     std::string text(40, 'a');
     text[at] = '\xff';
@@ -229,12 +231,12 @@ TEST(WebSocketReader, finds_what_is_no_text_at_every_place_as_it_comes) {
     ASSERT_EQ(last_of(frame({.first = 0x01}, text.substr(0, at + 1))), "broken 1007") << at;
     ASSERT_EQ(last_of(frame({.first = 0x82}, text)), "binary " + text) << at;
   }
-  // Before the rest of a long frame has come.
+  // Before the rest of the long frame arrives.
   const std::string beginning = frame({.size_bytes = 2, .said_size = 50'000}, "abc\xff");
   EXPECT_EQ(last_of(beginning), "broken 1007");
 }
 
-TEST(WebSocketReader, remains_broken) {
+TEST(WebSocketReader, RemainsFailed) {
   WebSocketReader reader;
   MessageInflater inflater;
   std::byte area[kRoom];
@@ -245,7 +247,7 @@ TEST(WebSocketReader, remains_broken) {
   }
 }
 
-TEST(WebSocketReader, says_that_memory_runs_out) {
+TEST(WebSocketReader, ReportsThatMemoryRanOut) {
   WebSocketReader reader;
   MessageInflater inflater;
   std::byte area[kRoom];
@@ -258,7 +260,7 @@ TEST(WebSocketReader, says_that_memory_runs_out) {
   EXPECT_EQ(reader.code(), CloseCode::internal_error);
 }
 
-// ---- compressed
+// ---- compression
 
 constexpr WebSocketRules kDeflating = {.takes_compressed = true, .max_message = 100'000};
 
@@ -267,7 +269,7 @@ std::string compressed(std::string_view text) {
   return std::string(text_of(deflater.compress(bytes_of(text))));
 }
 
-TEST(WebSocketReader, decompresses_messages_whole_and_in_fragments) {
+TEST(WebSocketReader, DecompressesWholeAndFragmentedMessages) {
   for (const std::size_t size : {100, 5'000, 100'000}) {
     const std::string message(size, 'z');
     const std::string bytes = compressed(message);
@@ -281,7 +283,7 @@ TEST(WebSocketReader, decompresses_messages_whole_and_in_fragments) {
   EXPECT_EQ(last_of(frame({.first = 0xc2}, std::string("\0", 1)), kDeflating), "binary ");
 }
 
-TEST(WebSocketReader, takes_compressed_and_plain_messages_in_turn) {
+TEST(WebSocketReader, AcceptsAlternatingCompressedAndPlainMessages) {
   const std::string message(300, 'z');
   EXPECT_EQ(read(frame({.first = 0xc1}, compressed(message)) + frame({}, "plain") +
                      frame({.first = 0xc1}, compressed(message)),
@@ -289,7 +291,7 @@ TEST(WebSocketReader, takes_compressed_and_plain_messages_in_turn) {
             (std::vector<std::string>{"text " + message, "text plain", "text " + message}));
 }
 
-TEST(WebSocketReader, stops_at_the_limit_while_it_decompresses) {
+TEST(WebSocketReader, StopsAtTheLimitDuringDecompression) {
   const std::string bomb = compressed(std::string(100'001, 'z'));
   EXPECT_LT(bomb.size(), 500u);
   EXPECT_EQ(last_of(frame({.first = 0xc1}, bomb), kDeflating), "broken 1009");
@@ -300,26 +302,88 @@ TEST(WebSocketReader, stops_at_the_limit_while_it_decompresses) {
   EXPECT_EQ(last_of(frame({.first = 0xc2}, bomb), in_parts), "broken 1009");
 }
 
-TEST(WebSocketReader, breaks_at_what_cannot_be_decompressed) {
+TEST(WebSocketReader, FailsOnDataThatCannotBeDecompressed) {
   EXPECT_EQ(last_of(frame({.first = 0xc2}, "\xff\xff\xff"), kDeflating), "broken 1002");
   EXPECT_EQ(last_of(frame({.first = 0x42}, "\x02") + frame({.first = 0xc0}, ""), kDeflating),
             "broken 1002");
   EXPECT_EQ(last_of(frame({.first = 0xc9}, ""), kDeflating), "broken 1002");
 }
 
-TEST(WebSocketReader, checks_that_what_was_compressed_is_text) {
+TEST(WebSocketReader, ChecksThatDecompressedTextIsUtf8) {
   const std::string bad = std::string(200, 'a') + "\xff" + std::string(200, 'a');
   EXPECT_EQ(last_of(frame({.first = 0xc1}, compressed(bad)), kDeflating), "broken 1007");
   EXPECT_EQ(last_of(frame({.first = 0xc2}, compressed(bad)), kDeflating), "binary " + bad);
 }
 
-TEST(MessageCoding, leaves_alone_what_does_not_become_shorter) {
+TEST(MessageCoding, DoesNotCompressMessagesThatWouldNotShrink) {
   MessageDeflater deflater;
   EXPECT_TRUE(deflater.compress(bytes_of("abc")).empty());
   EXPECT_TRUE(deflater.compress({}).empty());
 }
 
-TEST(MessageCoding, lives_with_too_little_memory) {
+// The message can be read with the window that was negotiated.
+TEST(MessageCoding, KeepsDistancesWithinTheWindow) {
+  std::string message;
+  std::mt19937 random(1);
+  for (int i = 0; i < 700; ++i) message += static_cast<char>('a' + random() % 26);
+  message += message + message;  // Distances of 700.
+  for (int window = kSmallestWindow; window <= kLargestWindow; ++window) {
+    MessageDeflater deflater;
+    std::string bytes(text_of(deflater.compress(bytes_of(message), window)));
+    ASSERT_FALSE(bytes.empty()) << window;
+    bytes.append("\0\0\xff\xff", 4);
+    z_stream reader{};
+    ASSERT_EQ(inflateInit2(&reader, -window), Z_OK);
+    reader.next_in = reinterpret_cast<Bytef*>(bytes.data());
+    reader.avail_in = static_cast<uInt>(bytes.size());
+    // In pieces, because zlib also copies from the current piece of its output, whatever the
+    // window.
+    std::string out;
+    int result = Z_OK;
+    while (result == Z_OK && out.size() < message.size()) {
+      char piece[50];
+      reader.next_out = reinterpret_cast<Bytef*>(piece);
+      reader.avail_out = sizeof(piece);
+      result = inflate(&reader, Z_SYNC_FLUSH);
+      out.append(piece, sizeof(piece) - reader.avail_out);
+    }
+    EXPECT_EQ(result, Z_OK) << window;
+    EXPECT_EQ(out, message) << window;
+    inflateEnd(&reader);
+  }
+}
+
+// The open block would take the appended tail as its data.
+TEST(MessageCoding, RefusesAMessageTruncatedInsideABlock) {
+  const std::string stored("\x00\x09\x00\xf6\xff" "abcdefghi" "\x00", 15);
+  MessageInflater inflater;
+  const Result<Bytes> whole = inflater.decompress(bytes_of(stored), 100);
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(text_of(*whole), "abcdefghi");
+  for (std::size_t size = 1; size < stored.size() - 1; ++size) {
+    const Result<Bytes> cut = inflater.decompress(bytes_of(stored).first(size), 100);
+    if (size == 1) {
+      EXPECT_TRUE(cut && cut->empty());  // This is how an empty message begins.
+    } else {
+      EXPECT_FALSE(cut) << size << ": " << text_of(*cut);
+    }
+  }
+  const std::string packed = compressed(std::string(300, 'z') + "abcdef");
+  for (std::size_t size = 1; size < packed.size() - 1; ++size)
+    EXPECT_FALSE(inflater.decompress(bytes_of(packed).first(size), 1000)) << size;
+}
+
+TEST(MessageCoding, AcceptsAMessageThatEndsWithAFinalBlock) {
+  const std::string final("\x01\x03\x00\xfc\xff" "abc", 8);
+  MessageInflater inflater;
+  for (const std::string& bytes : {final, final + std::string("\0", 1)}) {
+    const Result<Bytes> message = inflater.decompress(bytes_of(bytes), 3);
+    ASSERT_TRUE(message) << bytes.size();
+    EXPECT_EQ(text_of(*message), "abc");
+  }
+}
+
+TEST(MessageCoding, FailsCleanlyWhenMemoryRunsOut) {
   const std::string message(5000, 'z');
   const std::string bytes = compressed(message);
   for (std::uint64_t nth = 1; nth < 12; ++nth) {
@@ -340,7 +404,7 @@ TEST(MessageCoding, lives_with_too_little_memory) {
   }
 }
 
-// ---- random messages, in random frames, in random pieces
+// ---- random messages, in random frames, read in random pieces
 
 std::string random_text(std::mt19937& random, std::size_t most) {
   constexpr std::string_view kCharacters[] = {"a", "\u00e9", "\u4e2d", "\U0001f600"};
@@ -350,7 +414,7 @@ std::string random_text(std::mt19937& random, std::size_t most) {
   return text;
 }
 
-TEST(WebSocketReader, reads_random_messages_in_random_frames_and_pieces) {
+TEST(WebSocketReader, ReadsRandomMessagesInRandomFramesAndSplits) {
   for (unsigned seed = 1; seed <= 300; ++seed) {
     std::mt19937 random(seed);
     const bool is_server = random() % 2 == 0;
@@ -380,7 +444,7 @@ TEST(WebSocketReader, reads_random_messages_in_random_frames_and_pieces) {
   }
 }
 
-TEST(WebSocketFrame, is_written_as_it_is_read) {
+TEST(WebSocketFrame, RoundTrips) {
   for (const std::uint64_t size : {0ul, 1ul, 125ul, 126ul, 65535ul, 65536ul, 1ul << 40}) {
     for (const bool is_masked : {false, true}) {
       const FrameHead head = {.opcode = Opcode::binary,
@@ -406,7 +470,7 @@ TEST(WebSocketFrame, is_written_as_it_is_read) {
   }
 }
 
-TEST(Mask, of_a_piece_is_that_of_its_place) {
+TEST(Mask, DependsOnThePositionInTheFrame) {
   const Mask mask = {std::byte{0x11}, std::byte{0x22}, std::byte{0x33}, std::byte{0x44}};
   std::vector<std::byte> bytes(100);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7);

@@ -1,4 +1,4 @@
-// zlib's memory comes from where the library's does, so that a test can make it run out.
+// zlib allocates from the library's allocator, so that tests can make memory run out.
 #pragma once
 
 #include <zlib.h>
@@ -18,7 +18,7 @@ inline voidpf take_zlib_memory(voidpf, uInt count, uInt size) {
 }
 inline void give_zlib_memory(voidpf, voidpf memory) { deallocate(memory); }
 
-// A stream that is not initialized yet; nullptr when memory runs out.
+// Allocates an uninitialized stream; nullptr when memory runs out.
 template <class Stream>
 Stream* make_zlib_stream() {
   void* memory = reallocate(nullptr, sizeof(Stream));
@@ -29,7 +29,7 @@ Stream* make_zlib_stream() {
   return stream;
 }
 
-// The two sides of a call: zlib counts in 32 bits, and takes no pointer to const.
+// Set input and output of a call. zlib counts in 32 bits, and takes no pointer to const.
 inline void set_input(z_stream& zlib, std::span<const std::byte> bytes) {
   zlib.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data()));
   zlib.avail_in = static_cast<uInt>(bytes.size());

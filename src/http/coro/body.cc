@@ -1,11 +1,11 @@
-// Body: what messages leave of the pieces.
+// Body: keeps bytes that are left over after messages.
 #include "spate/http/coro_body.h"
 
 #include <utility>
 
 namespace spate::coro {
 
-// It was valid until now.
+// Consumes the last returned message, which was valid until now.
 void Body::drop_used() { unread_.consume(std::exchange(used_, 0)); }
 
 Result<Bytes> Body::take(const Frame& frame) {
@@ -18,7 +18,7 @@ std::error_code Body::error_of_end() const {
   return unread_.empty() ? Error::ended : Error::truncated;
 }
 
-// Behind messages comes what they have left.
+// Returns bytes that are left over after messages first.
 Body::ReadPiece Body::read_piece() {
   drop_used();
   const Buffer left = std::exchange(unread_, Buffer());

@@ -1,4 +1,5 @@
-// Call of coroutines: the answer's body is what comes of a Conversation, which its head begins.
+// Call for coroutines: the pieces of its ConnectionAdapter are the response's body; the header
+// section is its beginning.
 #include <cerrno>
 #include <utility>
 
@@ -13,7 +14,7 @@ using http::system_error;
 Call::Call(http::Client& client, std::string_view url, http::CallOptions options) {
   SPATE_ASSERT(options.upgrade.empty(), "a Call of coroutines is not upgraded: see WebSocket");
   call_ = client.send(url, *this, std::move(options));
-  if (!call_.is_open()) Conversation::close(system_error(ENOMEM));
+  if (!call_.is_open()) ConnectionAdapter::close(system_error(ENOMEM));
 }
 
 void Call::on_response(const http::Response& response) {
@@ -22,25 +23,25 @@ void Call::on_response(const http::Response& response) {
   open();
 }
 
-void Call::on_body(Bytes bytes) { give(bytes, 0); }
+void Call::on_body(Bytes bytes) { deliver(bytes, 0); }
 void Call::on_body_end(const http::FieldsView& trailers) {
   lacks_memory_ = !trailers_.add_all(trailers);
 }
 void Call::on_drained() { drain(); }
 
-// It was not asked for.
+// Unexpected, because no upgrade was requested.
 void Call::on_upgraded(const http::Response&, spate::Stream) {
-  Conversation::close(system_error(EPROTO));
+  ConnectionAdapter::close(system_error(EPROTO));
 }
 
 void Call::on_closed(std::error_code error) {
   if (!error && lacks_memory_) error = system_error(ENOMEM);
-  Conversation::close(error);
+  ConnectionAdapter::close(error);
 }
 
 void Call::pause() { call_.pause(); }
 void Call::resume() { call_.resume(); }
-void Call::give_up() { call_.cancel(); }
+void Call::abort_connection() { call_.cancel(); }
 bool Call::is_full() const { return call_.is_full(); }
 std::error_code Call::end_of_input() const { return {}; }
 

@@ -1,4 +1,4 @@
-// Exchange of coroutines: the request's body is what comes of a Conversation.
+// Exchange for coroutines: the pieces of its ConnectionAdapter are the request's body.
 #include <cerrno>
 #include <utility>
 
@@ -9,48 +9,48 @@ namespace spate::coro {
 
 using http::system_error;
 
-// Without a body there is nothing that could be asked for too early.
-Exchange::Exchange(http::Exchange asked) : exchange_(std::move(asked)) {
+// Without a body it can be started at once: starting asks the client for the body.
+Exchange::Exchange(http::Exchange request) : exchange_(std::move(request)) {
   open();
   if (!exchange_.is_open()) {
-    Conversation::close(system_error(EPIPE));
+    ConnectionAdapter::close(system_error(EPIPE));
     return;
   }
   has_body_left_ = exchange_.request().has_body();
   if (has_body_left_) return;
   end_input();
-  hear();
+  start_receiving();
 }
 
-// Nothing comes but to who reads.
-void Exchange::hear() {
-  if (is_over() || std::exchange(is_heard_, true)) return;
-  if (!exchange_.start(*this)) return Conversation::close(system_error(EPIPE));
+// Starts the Exchange at the first read, not before: its handler receives nothing until then.
+void Exchange::start_receiving() {
+  if (is_over() || std::exchange(is_started_, true)) return;
+  if (!exchange_.start(*this)) return ConnectionAdapter::close(system_error(EPIPE));
   if (has_body_left_) exchange_.pause();
 }
 
 Exchange::ReadPiece Exchange::read() {
-  hear();
+  start_receiving();
   return read_piece();
 }
 
-void Exchange::on_body(Bytes bytes) { give(bytes, 0); }
+void Exchange::on_body(Bytes bytes) { deliver(bytes, 0); }
 
-// From here on it is read for the client's end, whoever waits.
+// From here on reading only detects the client's end, so it is not paused any more.
 void Exchange::on_body_end(const http::FieldsView& trailers) {
   has_body_left_ = false;
   exchange_.resume();
   if (trailers_.add_all(trailers)) return end_input();
   exchange_.abort();
-  Conversation::close(system_error(ENOMEM));
+  ConnectionAdapter::close(system_error(ENOMEM));
 }
 
 void Exchange::on_drained() { drain(); }
-void Exchange::on_closed(std::error_code error) { Conversation::close(error); }
+void Exchange::on_closed(std::error_code error) { ConnectionAdapter::close(error); }
 
 void Exchange::pause() { exchange_.pause(); }
 void Exchange::resume() { exchange_.resume(); }
-void Exchange::give_up() { exchange_.abort(); }
+void Exchange::abort_connection() { exchange_.abort(); }
 bool Exchange::is_full() const { return exchange_.is_full(); }
 
 std::error_code Exchange::end_of_input() const {
@@ -62,9 +62,9 @@ Exchange::Wait Exchange::send(Bytes bytes) {
   return drained();
 }
 
-// Only who is heard is told.
+// on_drained() is only called for an Exchange that was started.
 Exchange::Wait Exchange::drained() {
-  if (exchange_.is_full()) hear();
+  if (exchange_.is_full()) start_receiving();
   return {*this, Wait::For::room};
 }
 

@@ -1,4 +1,4 @@
-// WebSocket of coroutines: its messages are the pieces of a Conversation.
+// WebSocket for coroutines: the pieces of its ConnectionAdapter are messages.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -14,7 +14,7 @@ using http::system_error;
 
 namespace {
 
-// The kinds of pieces.
+// Bits of the kinds of pieces.
 constexpr std::uint8_t kBinary = 1;
 constexpr std::uint8_t kUnfinished = 2;
 
@@ -25,14 +25,14 @@ std::uint8_t piece_of(http::MessageKind kind, bool is_last) {
 
 }  // namespace
 
-// ---- how it begins
+// ---- beginning
 
 std::error_code WebSocket::start(Result<http::WebSocket> made) {
   if (made) {
     socket_ = *std::move(made);
     return {};
   }
-  Conversation::close(made.error());  // Nobody waits yet.
+  ConnectionAdapter::close(made.error());  // No coroutine waits yet.
   return made.error();
 }
 
@@ -73,20 +73,20 @@ void WebSocket::on_open() {
 
 // ---- messages
 
-void WebSocket::on_message(Bytes bytes, http::MessageKind kind) {
-  give(bytes, piece_of(kind, true));
+void WebSocket::on_message(http::MessageKind kind, Bytes bytes) {
+  deliver(bytes, piece_of(kind, true));
 }
-void WebSocket::on_part(Bytes bytes, http::MessageKind kind, bool is_last) {
-  give(bytes, piece_of(kind, is_last));
+void WebSocket::on_part(http::MessageKind kind, Bytes bytes, bool is_last) {
+  deliver(bytes, piece_of(kind, is_last));
 }
 void WebSocket::on_drained() { drain(); }
 
-// Who has said goodbye is read for the other's.
+// After our close frame it stays resumed, to receive the peer's.
 void WebSocket::pause() {
   if (socket_.is_writable()) socket_.pause();
 }
 void WebSocket::resume() { socket_.resume(); }
-void WebSocket::give_up() { socket_.abort(); }
+void WebSocket::abort_connection() { socket_.abort(); }
 bool WebSocket::is_full() const { return socket_.is_full(); }
 std::error_code WebSocket::end_of_input() const { return Error::ended; }
 
@@ -99,8 +99,8 @@ Result<Message> WebSocket::Receive::await_resume() {
   const Result<Piece> piece = take();
   if (!piece) return std::unexpected(piece.error());
   const bool is_binary = (piece->kind & kBinary) != 0;
-  return Message{.bytes = piece->bytes,
-                 .kind = is_binary ? http::MessageKind::binary : http::MessageKind::text,
+  return Message{.kind = is_binary ? http::MessageKind::binary : http::MessageKind::text,
+                 .bytes = piece->bytes,
                  .is_last = (piece->kind & kUnfinished) == 0};
 }
 
@@ -118,7 +118,7 @@ WebSocket::Wait WebSocket::send_part(http::MessageKind kind, Bytes bytes, bool i
   return wait_for_room(socket_.send_part(kind, bytes, is_last));
 }
 
-// ---- how it ends
+// ---- end
 
 WebSocket::Close WebSocket::close(http::CloseCode code, std::string_view reason) {
   if (!is_begun()) return {*this, write_error()};
@@ -136,7 +136,7 @@ void WebSocket::on_closed(http::CloseCode code, std::string_view reason, std::er
   code_ = code;
   reason_size_ = static_cast<std::uint8_t>(std::min(reason.size(), reason_.size()));
   std::copy_n(reason.data(), reason_size_, reason_.data());
-  Conversation::close(error);
+  ConnectionAdapter::close(error);
 }
 
 }  // namespace spate::coro

@@ -1,4 +1,4 @@
-// Which fields of a message go on to the other connection, and what a gateway adds to them.
+// Selects the fields of a message that are forwarded, and adds those of a gateway.
 #pragma once
 
 #include <string_view>
@@ -10,14 +10,19 @@
 
 namespace spate::http {
 
-// Each of these is false when memory runs out.
+// Each function returns false when memory runs out.
 
 bool add_request_fields(const Request& request, const GatewayOptions& options, Fields& fields);
+// As add_request_fields(), for the trailers.
+bool add_request_trailers(FieldsView from, const GatewayOptions& options, Fields& fields);
 bool add_response_fields(const Response& response, const GatewayOptions& options, Fields& fields);
-// Of an answer before the answer.
+// Adds the fields of an interim response.
 bool add_informational_fields(FieldsView from, Fields& fields);
 
-// The protocol that the client asks to go on with, if it is one of those allowed; else empty.
+// Returns whether the request must not be forwarded: Max-Forwards is 0 (RFC 9110 §7.6.2).
+bool is_at_last_hop(const Request& request);
+
+// Returns the protocol to which the client asks to upgrade, if it is allowed; otherwise empty.
 std::string_view wanted_upgrade(const Request& request, const GatewayOptions& options);
 
 }  // namespace spate::http

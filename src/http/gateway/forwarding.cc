@@ -12,25 +12,35 @@
 #include "http/codec/websocket_handshake.h"
 #include "http/gateway/forwarded_fields.h"
 #include "http/gateway/gateway_core.h"
+#include "http/server/exchange_state.h"
 #include "spate/error.h"
+#include "spate/http/exchange_keeper.h"
 #include "spate/http/request.h"
 #include "spate/http/response.h"
+#include "spate/named_callback.h"
 #include "sys/random.h"
 
 namespace spate::http {
 
 namespace {
 
-// For how long an upstream may think about a body that it was asked whether it wants.
+// How long an upstream may take to respond to "Expect: 100-continue".
 constexpr Nanos kPatience{1'000'000'000};
 
-// Path and query as they were sent, wherever the request line had them.
+// Returns path and query as they were sent, from any form of the target.
 std::string target_of(const Request& request) {
   const std::string_view target = request.target();
   if (target.starts_with('/') || target == "*") return std::string(target);
   const std::size_t query = target.find('?');
-  std::string path(request.path());
+  std::string path(request.path().empty() ? "*" : request.path());
   return query == std::string_view::npos ? path : path.append(target.substr(query));
+}
+
+// Names no destination: the upstream sees the same for all connections of a client.
+std::string proxy_header_for(const Address& client, ProxyVersion version) {
+  const Address address = client.unmapped();
+  const bool is_six = address.family() == Address::Family::ipv6;
+  return proxy_header(address, is_six ? Address::any_ipv6(0) : Address::any_ipv4(0), version);
 }
 
 void describe(const Request& request, const GatewayOptions& gateway, CallOptions& options) {
@@ -39,6 +49,8 @@ void describe(const Request& request, const GatewayOptions& gateway, CallOptions
   options.target = target_of(request);
   options.deadline = Nanos{0};
   options.upgrade = wanted_upgrade(request, gateway);
+  if (gateway.proxy_protocol)
+    options.proxy_header = proxy_header_for(request.client(), *gateway.proxy_protocol);
   options.accept_trailers =
       options.upgrade.empty() && request.fields().list(FieldId::te).contains("trailers");
   if (!request.has_body()) return;
@@ -47,15 +59,15 @@ void describe(const Request& request, const GatewayOptions& gateway, CallOptions
   if (asks_first && !request[FieldId::expect].empty()) options.expect_continue = kPatience;
 }
 
-// HTTP/2 has none, and HTTP/1 demands one; its answer is of interest to nobody. False if there are
-// no random numbers.
+// HTTP/2 has no key, and HTTP/1 requires one; no client will check its acceptance. False if there
+// are no random bytes.
 bool add_websocket_key(Fields& fields) {
   std::array<char, 16> bytes;
   return sys::random_bytes(std::as_writable_bytes(std::span(bytes))) == 0 &&
          fields.set(FieldId::sec_websocket_key, websocket_key(bytes));
 }
 
-// An upstream of HTTP/2 sees no key, to which a client of HTTP/1 wants an answer.
+// An HTTP/2 upstream does not see the key, but an HTTP/1 client needs its acceptance.
 bool owes_websocket_answer(const Request& request, const Response& response) {
   return equal_ignoring_case(response[FieldId::upgrade], kWebSocket) &&
          response.version() == Version::http_2 && request.version() != Version::http_2;
@@ -77,14 +89,16 @@ Forwarding::Forwarding(GatewayCore& core, Exchange exchange, OnUnreached on_unre
     : core_(core),
       on_unreached_(std::move(on_unreached)),
       exchange_(std::move(exchange)),
-      timeout_(exchange_.loop(), [this] { on_timeout(); }) {}
+      timeout_(exchange_.loop(), named<Timer, ActiveKind::http_request>([this] { on_timeout(); })) {
+}
 
 Forwarding::~Forwarding() {
   exchange_.respond(Status::service_unavailable);
   relaying_.abort();
 }
 
-// A body is not asked for before there is somebody to take it, so that another can be tried.
+// The client's body is not asked for before the upstream can take it, so that another upstream can
+// be tried until then.
 void Forwarding::begin(std::string_view upstream) {
   const Request& request = exchange_.request();
   CallOptions options;
@@ -100,12 +114,30 @@ void Forwarding::begin(std::string_view upstream) {
   if (!has_body) exchange_.start(front_);
 }
 
+void Forwarding::begin_at_any() {
+  if (begin_at_next()) return;
+  ++core_.counts().failed;
+  refuse(Status::bad_gateway);
+}
+
+// Chooses an upstream, and begins there. False if none is left. Otherwise this may be destroyed.
+bool Forwarding::begin_at_next() {
+  UpstreamPool* pool = core_.pool();
+  Backend* backend = pool == nullptr ? nullptr : pool->choose(exchange_.request(), tried_);
+  if (backend == nullptr) return false;
+  core_.counts().retried += !tried_.empty();
+  tried_.push_back(backend);
+  use_.begin(*pool, *backend);
+  begin(backend->url);
+  return true;
+}
+
 // ---- the request's body
 
 void Forwarding::on_upload() {
-  is_uploading_ = true;
+  has_taken_body_ = is_uploading_ = true;
   postpone();
-  if (!exchange_.start(front_)) done();  // The client has gone.
+  if (!exchange_.start(front_)) done();  // The client has disconnected.
 }
 
 void Forwarding::take_upload(Bytes bytes) {
@@ -118,7 +150,7 @@ void Forwarding::end_upload(const FieldsView& trailers) {
   postpone();
   is_uploading_ = false;
   Fields copy;
-  if (!copy.add_all(trailers)) return fail(system_error(ENOMEM));
+  if (!add_request_trailers(trailers, core_.options(), copy)) return fail(system_error(ENOMEM));
   call_.end(std::move(copy));
 }
 
@@ -126,7 +158,7 @@ void Forwarding::on_client_end() {
   if (core_.options().half_closed == HalfClosed::is_gone) give_up();
 }
 
-// ---- the answer
+// ---- the response
 
 void Forwarding::on_informational(Status status, const FieldsView& fields) {
   postpone();
@@ -139,7 +171,8 @@ void Forwarding::on_response(const Response& response) {
   Fields fields;
   if (!add_response_fields(response, core_.options(), fields)) return fail(system_error(ENOMEM));
   has_begun_ = exchange_.begin(response.status(), fields, response.content_length());
-  if (!has_begun_) give_up();
+  if (!has_begun_) return give_up();
+  use_.succeed();
 }
 
 void Forwarding::on_body(Bytes bytes) {
@@ -153,7 +186,10 @@ void Forwarding::on_body_end(const FieldsView& trailers) {
 }
 
 void Forwarding::on_closed(std::error_code error) {
-  if (error) return call_.was_sent() || !try_another(error) ? fail(error) : void();
+  if (error) {
+    use_.fail(error);
+    return may_try_another(error) && try_another(error) ? void() : fail(error);
+  }
   exchange_.end(trailers_);
   done();
 }
@@ -170,13 +206,14 @@ void Forwarding::on_upgraded(const Response& response, Stream stream) {
   Result<Stream> client = exchange_.upgrade(response[FieldId::upgrade], fields);
   if (!client) return fail(client.error());
   timeout_.stop();
+  use_.succeed();
   is_tunnel_ = true;
   ++core_.counts().tunnels;
   relaying_ = relay(std::move(*client), std::move(stream), [this](const RelayResult&) { done(); },
                     {.idle_timeout = core_.options().tunnel_timeout});
 }
 
-// ---- time
+// ---- timeouts
 
 void Forwarding::postpone() {
   const Nanos timeout = core_.options().timeout;
@@ -186,20 +223,46 @@ void Forwarding::postpone() {
 void Forwarding::on_timeout() {
   if (waits_for_client()) return postpone();
   if (CallState* call = CallState::of(call_)) call->note_late();
+  use_.fail(Error::deadline);
   fail(Error::deadline);
 }
 
-// The Server has deadlines of its own for clients.
+// The Server itself enforces timeouts for clients.
 bool Forwarding::waits_for_client() const {
   return exchange_.is_open() && (exchange_.is_full() || (is_uploading_ && !call_.is_full()));
 }
 
 // ---- the end
 
+// A request of which something was sent may have been processed. The Client then decides whether
+// to repeat it, and knows whether a part of a response was forwarded.
+bool Forwarding::may_try_another(std::error_code error) const {
+  if (!call_.was_sent()) return true;
+  return !tried_.empty() && !has_taken_body_ && CallState::of(call_)->may_ask_another(error);
+}
+
+// False if there is no other upstream. Otherwise this may be destroyed.
 bool Forwarding::try_another(std::error_code error) {
-  ++core_.counts().unreached;
+  const bool was_sent = call_.was_sent();
+  if (!was_sent) ++core_.counts().unreached;
+  if (tried_.empty()) return ask_for_another(error);
+  sent_ += was_sent;
+  if (sent_ >= core_.pool()->attempts()) return false;
+  return begin_at_next();
+}
+
+// The function may destroy the Gateway, and this with it.
+bool Forwarding::ask_for_another(std::error_code error) {
   if (!on_unreached_) return false;
-  const std::string another = on_unreached_(error);
+  const Watch watch(core_.lifetime());
+  OnUnreached ask = std::move(on_unreached_);
+  std::string another;
+  ExchangeState& exchange = *ExchangeState::of(exchange_);
+  const ExchangeKeeper keeper(exchange_);
+  const bool has_thrown = !exchange.guard([&] { another = ask(error); });
+  if (watch.is_gone()) return true;
+  if (has_thrown) return refuse(Status::internal_server_error), true;
+  on_unreached_ = std::move(ask);
   if (!another.empty()) begin(another);
   return !another.empty();
 }

@@ -1,11 +1,13 @@
-// Forwarding: one request on its way to an upstream, and the answer on its way back; or, once both
-// ends have agreed on another protocol, the tunnel between them.
+// Forwarding: one request that is forwarded to an upstream, with its response; or, after an
+// upgrade, the tunnel between both ends.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
+#include "http/gateway/upstream_pool.h"
 #include "spate/http/call.h"
 #include "spate/http/exchange.h"
 #include "spate/http/gateway.h"
@@ -23,15 +25,17 @@ class Forwarding final : public CallHandler {
   Forwarding& operator=(const Forwarding&) = delete;
   ~Forwarding();
 
-  // May destroy it.
+  // May destroy this.
   void begin(std::string_view upstream);
+  // As above, at one of GatewayOptions::upstreams.
+  void begin_at_any();
   bool is_tunnel() const { return is_tunnel_; }
 
-  // Of those of its gateway.
+  // Links of its gateway's list.
   Forwarding* next = nullptr;
   Forwarding* previous = nullptr;
 
-  // ---- CallHandler: the upstream
+  // ---- CallHandler: events of the upstream
 
   void on_upload() override;
   void on_informational(Status status, const FieldsView& fields) override;
@@ -43,7 +47,7 @@ class Forwarding final : public CallHandler {
   void on_closed(std::error_code error) override;
 
  private:
-  // The client.
+  // Events of the client.
   class Front final : public ExchangeHandler {
    public:
     explicit Front(Forwarding& forwarding) : forwarding_(forwarding) {}
@@ -64,22 +68,29 @@ class Forwarding final : public CallHandler {
   void postpone();
   void on_timeout();
   bool waits_for_client() const;
+  bool begin_at_next();
+  bool may_try_another(std::error_code error) const;
   bool try_another(std::error_code error);
+  bool ask_for_another(std::error_code error);
   void fail(std::error_code error);
   void refuse(Status status);
   void give_up();
-  void done();  // It is destroyed.
+  void done();  // Destroys this.
 
   GatewayCore& core_;
   Front front_{*this};
   OnUnreached on_unreached_;
   Exchange exchange_;
   Call call_;
-  Fields trailers_;  // Of the answer.
+  UpstreamUse use_;
+  std::vector<const Backend*> tried_;
+  unsigned sent_ = 0;  // How many of them may have received the request.
+  Fields trailers_;  // Trailers of the response.
   Relaying relaying_;
   Timer timeout_;
+  bool has_taken_body_ = false;  // A part of the client's body may have been read.
   bool is_uploading_ = false;
-  bool has_begun_ = false;  // The answer.
+  bool has_begun_ = false;  // The response has begun.
   bool is_tunnel_ = false;
 };
 

@@ -8,6 +8,7 @@
 #include "http/codec/characters.h"
 #include "http/codec/syntax.h"
 #include "http/codec/system_error.h"
+#include "http/gateway/forwarded_fields.h"
 #include "http/gateway/forwarding.h"
 #include "http/gateway/gateway_core.h"
 
@@ -15,26 +16,46 @@ namespace spate::http {
 
 // ---- GatewayCore
 
+GatewayCore::GatewayCore(Loop& loop, Client client, GatewayOptions options)
+    : client_(std::move(client)), options_(std::move(options)) {
+  if (options_.upstreams) pool_.emplace(loop, std::move(*options_.upstreams));
+}
+
 GatewayCore::~GatewayCore() {
   while (first_ != nullptr) remove(*first_);
 }
 
-// Out of memory, the Exchange is destroyed, which answers.
-void GatewayCore::forward(Exchange exchange, std::string_view upstream, OnUnreached on_unreached) {
-  if (!exchange.is_open()) return;
+// Returns null if the exchange is over. When memory runs out, it is destroyed, which responds 500.
+Forwarding* GatewayCore::admit(Exchange exchange, OnUnreached on_unreached) {
+  if (!exchange.is_open()) return nullptr;
   if (exchange.request().method() == Method::connect) {
     exchange.respond(Status::not_implemented);
-    return;
+    return nullptr;
+  }
+  if (is_at_last_hop(exchange.request())) {
+    const bool is_options = exchange.request().method() == Method::options;
+    exchange.respond(is_options ? Status::no_content : Status::method_not_allowed);
+    return nullptr;
   }
   auto* forwarding =
       new (std::nothrow) Forwarding(*this, std::move(exchange), std::move(on_unreached));
-  if (forwarding == nullptr) return;
+  if (forwarding == nullptr) return nullptr;
   forwarding->next = first_;
   if (first_ != nullptr) first_->previous = forwarding;
   first_ = forwarding;
   ++counts_.forwarding;
   ++counts_.forwarded;
-  forwarding->begin(upstream);
+  return forwarding;
+}
+
+void GatewayCore::forward(Exchange exchange, std::string_view upstream, OnUnreached on_unreached) {
+  Forwarding* forwarding = admit(std::move(exchange), std::move(on_unreached));
+  if (forwarding != nullptr) forwarding->begin(upstream);
+}
+
+void GatewayCore::forward(Exchange exchange) {
+  Forwarding* forwarding = admit(std::move(exchange), {});
+  if (forwarding != nullptr) forwarding->begin_at_any();
 }
 
 void GatewayCore::remove(Forwarding& forwarding) {
@@ -54,19 +75,27 @@ Gateway& Gateway::operator=(Gateway&& other) noexcept = default;
 Gateway::~Gateway() = default;
 
 Result<Gateway> Gateway::create(Loop& loop, GatewayOptions options) {
+  const bool has_tls = static_cast<bool>(options.client.tls);
   const bool is_valid = options.client.jar == nullptr && is_token(options.name) &&
-                        std::ranges::all_of(options.upgrades, is_protocol);
+                        std::ranges::all_of(options.upgrades, is_protocol) &&
+                        (!options.upstreams || http::is_valid(*options.upstreams, has_tls));
   if (!is_valid) return std::unexpected(system_error(EINVAL));
   Result<Client> client = Client::create(loop, std::move(options.client));
   if (!client) return std::unexpected(client.error());
   std::unique_ptr<GatewayCore> core(new (std::nothrow)
-                                        GatewayCore(std::move(*client), std::move(options)));
+                                        GatewayCore(loop, std::move(*client), std::move(options)));
   if (core == nullptr) return std::unexpected(system_error(ENOMEM));
   return Gateway(std::move(core));
 }
 
 void Gateway::forward(Exchange exchange, std::string_view upstream, OnUnreached on_unreached) {
   core_->forward(std::move(exchange), upstream, std::move(on_unreached));
+}
+
+void Gateway::forward(Exchange exchange) { core_->forward(std::move(exchange)); }
+
+std::vector<UpstreamMetrics> Gateway::upstreams() const {
+  return core_->pool() == nullptr ? std::vector<UpstreamMetrics>() : core_->pool()->metrics();
 }
 
 GatewayMetrics Gateway::metrics() const { return core_->metrics(); }

@@ -1,10 +1,13 @@
-// GatewayCore: what a Gateway is the handle of: its client, and all that it forwards.
+// GatewayCore: the state behind a Gateway: its client, and the requests in progress.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 
+#include "http/gateway/upstream_pool.h"
+#include "http/server/lifetime.h"
 #include "spate/http/client.h"
 #include "spate/http/gateway.h"
 #include "spate/loop.h"
@@ -15,28 +18,35 @@ class Forwarding;
 
 class GatewayCore {
  public:
-  GatewayCore(Client client, GatewayOptions options)
-      : client_(std::move(client)), options_(std::move(options)) {}
+  GatewayCore(Loop& loop, Client client, GatewayOptions options);
   GatewayCore(const GatewayCore&) = delete;
   GatewayCore& operator=(const GatewayCore&) = delete;
   ~GatewayCore();
 
+  void forward(Exchange exchange);
   void forward(Exchange exchange, std::string_view upstream, OnUnreached on_unreached);
   GatewayMetrics metrics() const { return counts_; }
 
-  // ---- what is forwarded uses
+  // ---- called by Forwarding
 
   Client& client() { return client_; }
   const GatewayOptions& options() const { return options_; }
   GatewayMetrics& counts() { return counts_; }
-  // Destroys it.
+  // Null without GatewayOptions::upstreams.
+  UpstreamPool* pool() { return pool_ ? &*pool_ : nullptr; }
+  Lifetime& lifetime() { return lifetime_; }
+  // Destroys `forwarding`.
   void remove(Forwarding& forwarding);
 
  private:
+  Forwarding* admit(Exchange exchange, OnUnreached on_unreached);
+
   Client client_;
-  const GatewayOptions options_;
+  std::optional<UpstreamPool> pool_;
+  GatewayOptions options_;
   Forwarding* first_ = nullptr;
   GatewayMetrics counts_;
+  Lifetime lifetime_;
 };
 
 }  // namespace spate::http

@@ -1,5 +1,7 @@
 #include "spate/http/inspector.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "http/inspector/inspector_core.h"
@@ -11,22 +13,43 @@ namespace spate::http {
 namespace {
 
 template <class Number>
-void gauge(Readings& readings, std::string_view name, Number value) {
-  readings.gauge(name, static_cast<double>(value));
+void gauge(Readings& readings, std::string_view name, Number value,
+           Readings::Labels labels = {}) {
+  readings.gauge(name, static_cast<double>(value), labels);
 }
 template <class Number>
-void counter(Readings& readings, std::string_view name, Number value) {
-  readings.counter(name, static_cast<double>(value));
+void counter(Readings& readings, std::string_view name, Number value,
+             Readings::Labels labels = {}) {
+  readings.counter(name, static_cast<double>(value), labels);
 }
 
-void read_server(Readings& readings, const ServerMetrics& metrics) {
-  gauge(readings, "connections", metrics.connections);
-  gauge(readings, "exchanges", metrics.exchanges);
-  counter(readings, "accepted", metrics.accepted);
-  counter(readings, "requests", metrics.requests);
-  counter(readings, "refused", metrics.refused);
-  counter(readings, "received_bytes", metrics.received);
-  counter(readings, "sent_bytes", metrics.sent);
+// All classes appear with the first duration, because rate() needs a previous value.
+void read_durations(Readings& readings, const ServerMetrics& metrics, std::string_view worker) {
+  constexpr std::string_view kClasses[] = {"1xx", "2xx", "3xx", "4xx", "5xx"};
+  const auto is_measured = [](const DurationHistogram& each) { return each.count() > 0; };
+  if (std::ranges::none_of(metrics.durations, is_measured)) return;
+  for (std::size_t i = 0; i < metrics.durations.size(); ++i) {
+    readings.histogram("request_duration_seconds", metrics.durations[i],
+                       {{"worker", worker}, {"status", kClasses[i]}});
+  }
+}
+
+// `worker` is empty for a server of one loop.
+void read_server(Readings& readings, const ServerMetrics& metrics, std::string_view worker = {}) {
+  const auto labels = {Label{"worker", worker}};
+  gauge(readings, "connections", metrics.connections, labels);
+  gauge(readings, "exchanges", metrics.exchanges, labels);
+  counter(readings, "accepted", metrics.accepted, labels);
+  counter(readings, "requests", metrics.requests, labels);
+  counter(readings, "refused", metrics.refused, labels);
+  counter(readings, "received_bytes", metrics.received, labels);
+  counter(readings, "sent_bytes", metrics.sent, labels);
+  read_durations(readings, metrics, worker);
+}
+
+void read_workers(Readings& readings, const WorkersServer& server) {
+  for (unsigned i = 0; i < server.workers(); ++i)
+    read_server(readings, server.metrics(i), std::to_string(i));
 }
 
 void read_client(Readings& readings, const ClientMetrics& metrics) {
@@ -38,6 +61,8 @@ void read_client(Readings& readings, const ClientMetrics& metrics) {
   counter(readings, "reused", metrics.reused);
   counter(readings, "repeated", metrics.repeated);
   counter(readings, "redirected", metrics.redirected);
+  counter(readings, "retried", metrics.retried);
+  counter(readings, "not retried", metrics.not_retried);
 }
 
 void read_pool(Readings& readings, const ThreadPool& pool) {
@@ -64,6 +89,10 @@ void Inspector::add(std::string_view name, Workers& workers) { core_->add(name, 
 void Inspector::add(std::string_view name, const Server& server) {
   core_->add(name, "http_server",
              [&server](Readings& readings) { read_server(readings, server.metrics()); });
+}
+void Inspector::add(std::string_view name, const WorkersServer& server) {
+  core_->add(name, "http_server",
+             [server](Readings& readings) { read_workers(readings, server); });
 }
 void Inspector::add(std::string_view name, const Client& client) {
   core_->add(name, "http_client",

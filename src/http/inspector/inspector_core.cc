@@ -1,6 +1,7 @@
 #include "http/inspector/inspector_core.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <new>
 #include <utility>
@@ -9,6 +10,8 @@
 #include "http/codec/system_error.h"
 #include "http/inspector/page.h"
 #include "spate/assert.h"
+#include "spate/http/negotiate.h"
+#include "spate/named_callback.h"
 #include "spate/net/workers.h"
 
 namespace spate::http {
@@ -17,7 +20,7 @@ namespace {
 
 [[maybe_unused]] constexpr const char* kInOnRead = "an Inspector was used in its OnRead";
 
-// What a viewer is told is all or nothing, and one that has not taken the last is not told.
+// No limit, because an event is sent only to viewers that have taken the last one.
 constexpr std::size_t kNoLimit = SIZE_MAX / 2;
 
 bool set_safe_fields(Fields& fields) {
@@ -27,7 +30,7 @@ bool set_safe_fields(Fields& fields) {
          fields.set("Referrer-Policy", "no-referrer");
 }
 
-// An answer that nobody keeps, and no page of a stranger's gets to see.
+// Sends a response that is not cached, and that foreign pages cannot read.
 void respond_safely(Exchange& exchange, std::string_view type, std::string_view body,
                     std::string_view policy = "default-src 'none'") {
   Fields fields;
@@ -59,7 +62,7 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
 }  // namespace
 
 Result<std::unique_ptr<InspectorCore>> InspectorCore::create(Loop& loop, InspectorOptions options) {
-  if (options.period <= Nanos{0} || options.patience < Nanos{0})
+  if (options.period <= Nanos{0} || options.response_timeout < Nanos{0})
     return std::unexpected(system_error(EINVAL));
   std::unique_ptr<InspectorCore> core(new (std::nothrow) InspectorCore(loop, std::move(options)));
   if (core == nullptr || !core->loop_ends_.start()) return std::unexpected(system_error(ENOMEM));
@@ -69,28 +72,30 @@ Result<std::unique_ptr<InspectorCore>> InspectorCore::create(Loop& loop, Inspect
 InspectorCore::InspectorCore(Loop& loop, InspectorOptions options)
     : loop_(loop),
       options_(std::move(options)),
-      desk_(std::make_shared<Desk>(loop, static_cast<Asking&>(*this))),
-      tick_(loop, [this] { on_tick(); }),
-      patience_(loop, [this] { end_round(); }),
+      inbox_(std::make_shared<ReportInbox>(loop, static_cast<ReportReceiver&>(*this))),
+      tick_(loop, named<Timer, ActiveKind::inspector>([this] { on_tick(); })),
+      response_timer_(loop, named<Timer, ActiveKind::inspector>([this] { end_round(); })),
       loop_ends_(loop, [this] { end(); }) {}
 
 InspectorCore::~InspectorCore() { end(); }
 
-// Also when its loop ends; what is left of it then refuses.
+// Called by the destructor, and when the loop is destroyed. The functions of the rest then fail.
 void InspectorCore::end() {
   SPATE_ASSERT(!is_reading_, kInOnRead);
-  if (desk_ == nullptr) return;
+  if (inbox_ == nullptr) return;
+  std::vector<OnRead> functions;  // Destroyed last: they may own the Inspector.
+  for (Source& source : sources_) functions.push_back(std::move(source.read));
   while (!sources_.empty()) remove(sources_.back().name);
-  desk_->close();
-  desk_ = nullptr;
+  inbox_->close();
+  inbox_ = nullptr;
   waiting_.clear();
   viewers_.clear();
   server_.reset();
   tick_.stop();
-  patience_.stop();
+  response_timer_.stop();
 }
 
-// ---- what is shown
+// ---- sources
 
 InspectorCore::Source& InspectorCore::add_source(std::string_view name) {
   SPATE_ASSERT(!is_reading_, kInOnRead);
@@ -106,48 +111,48 @@ void InspectorCore::watch(Source& source, std::shared_ptr<WatchedLoop> loop) {
 }
 
 void InspectorCore::add(std::string_view name, Loop& loop) {
-  if (desk_ == nullptr) return;
-  watch(add_source(name), std::make_shared<WatchedLoop>(desk_, std::string(name), loop));
+  if (inbox_ == nullptr) return;
+  watch(add_source(name), std::make_shared<WatchedLoop>(inbox_, std::string(name), loop));
 }
 
 void InspectorCore::add(std::string_view name, Workers& workers) {
-  if (desk_ == nullptr) return;
+  if (inbox_ == nullptr) return;
   Source& source = add_source(name);
   for (unsigned i = 0; i < workers.count(); ++i) {
     std::string worker = std::string(name) + '/' + std::to_string(i);
-    watch(source, std::make_shared<WatchedLoop>(desk_, std::move(worker), workers, i));
+    watch(source, std::make_shared<WatchedLoop>(inbox_, std::move(worker), workers, i));
   }
 }
 
 void InspectorCore::add(std::string_view name, std::string_view family, OnRead read) {
-  if (desk_ == nullptr) return;
+  if (inbox_ == nullptr) return;
   Source& source = add_source(name);
   source.family = family;
   source.read = std::move(read);
 }
 
-// Of a loop that still owes its answer nothing is waited for.
+// Does not wait for a loop whose report is outstanding.
 void InspectorCore::remove(std::string_view name) {
   SPATE_ASSERT(!is_reading_, kInOnRead);
   const auto source = std::ranges::find(sources_, name, &Source::name);
   if (source == sources_.end()) return;
   for (const auto& loop : source->loops) {
     if (is_measuring()) measure(*loop, false);
-    if (is_asking_ && loop->round == round_ && loop->is_asked()) --awaited_;
+    if (is_asking_ && loop->round == round_ && loop->is_queried()) --awaited_;
     loop->round = 0;
   }
   sources_.erase(source);
-  if (is_asking_ && awaited_ == 0) patience_.start(Nanos{0});
+  if (is_asking_ && awaited_ == 0) response_timer_.start(Nanos{0});
 }
 
 void InspectorCore::measure(WatchedLoop& loop, bool on) {
-  &loop.loop() == &loop_ ? loop.measure(on) : loop.ask_to_measure(on);
+  &loop.loop() == &loop_ ? loop.measure(on) : loop.post_measuring(on);
 }
 
-// ---- who looks
+// ---- viewers
 
 Result<Address> InspectorCore::listen(const Address& address) {
-  if (desk_ == nullptr) return std::unexpected(system_error(ECANCELED));
+  if (inbox_ == nullptr) return std::unexpected(system_error(ECANCELED));
   if (options_.reach == Reach::this_host && !is_loopback(address))
     return std::unexpected(system_error(EPERM));
   if (!server_) {
@@ -159,8 +164,8 @@ Result<Address> InspectorCore::listen(const Address& address) {
   return server_->listen(address, {.max_connections = kMostConnections});
 }
 
-// A page of a stranger's whose name leads here says that name. A program that says none is no
-// browser.
+// Protects against DNS rebinding: a foreign page whose name resolves to this host sends its own
+// name. A program that sends no Host is not a browser.
 bool InspectorCore::is_for_this_host(std::string_view host) const {
   const auto parts = parse_host(host);
   if (!parts) return false;
@@ -194,8 +199,11 @@ void InspectorCore::serve(Exchange exchange) {
   const std::string_view path = request.path();
   const std::string_view name = path.substr(path.rfind('/') + 1);
   if (name.empty()) return show_page(std::move(exchange));
-  if (name == "state.json") return answer_later(std::move(exchange), Form::json);
-  if (name == "metrics") return answer_later(std::move(exchange), Form::prometheus);
+  if (name == "state.json") return respond_later(std::move(exchange), Form::json);
+  if (name == "metrics") {
+    const Form form = metrics_form(request[FieldId::accept]);
+    return respond_later(std::move(exchange), form);
+  }
   if (name == "events") return open_events(std::move(exchange));
   exchange.respond(Status::not_found);
 }
@@ -204,8 +212,8 @@ void InspectorCore::show_page(Exchange exchange) {
   respond_safely(exchange, "text/html; charset=utf-8", kInspectorPage, kInspectorPagePolicy);
 }
 
-void InspectorCore::answer_later(Exchange exchange, Form form) {
-  if (desk_ == nullptr || waiting_.size() >= kMostWaiting) {
+void InspectorCore::respond_later(Exchange exchange, Form form) {
+  if (inbox_ == nullptr || waiting_.size() >= kMostWaiting) {
     exchange.respond(Status::service_unavailable);
     return;
   }
@@ -215,7 +223,7 @@ void InspectorCore::answer_later(Exchange exchange, Form form) {
 
 void InspectorCore::open_events(Exchange exchange) {
   drop_closed_viewers();
-  if (desk_ == nullptr || viewers_.size() >= options_.max_viewers) {
+  if (inbox_ == nullptr || viewers_.size() >= options_.max_viewers) {
     exchange.respond(Status::service_unavailable, "Too many look already.\n");
     return;
   }
@@ -226,7 +234,8 @@ void InspectorCore::open_events(Exchange exchange) {
   if (!stream.is_open()) return;
   viewers_.push_back(std::move(stream));
   viewers_.back().set_on_closed([this](std::error_code) { drop_closed_viewers(); });
-  tick_.start(Nanos{0}, options_.period);  // When its head has been sent.
+  // Begins when the header section of the event stream was sent.
+  tick_.start(Nanos{0}, options_.period);
 }
 
 void InspectorCore::drop_closed_viewers() {
@@ -240,7 +249,7 @@ void InspectorCore::drop_closed_viewers() {
   }
 }
 
-// What a viewer has not taken yet says enough.
+// A viewer that has not read its last event gets no new one.
 bool InspectorCore::has_reader() const {
   return std::ranges::any_of(viewers_, [](const EventStream& each) { return each.queued() == 0; });
 }
@@ -260,7 +269,7 @@ void InspectorCore::begin_round() {
   for (const Source& source : sources_) {
     for (const auto& loop : source.loops) ask(*loop);
   }
-  if (awaited_ == 0 || !patience_.start(options_.patience)) end_round();
+  if (awaited_ == 0 || !response_timer_.start(options_.response_timeout)) end_round();
 }
 
 void InspectorCore::ask(WatchedLoop& loop) {
@@ -268,46 +277,68 @@ void InspectorCore::ask(WatchedLoop& loop) {
     loop.report = loop.answer(is_measuring(), options_.max_streams);
     return;
   }
-  if (loop.is_asked()) return;
+  if (loop.is_queried()) return;
   loop.round = round_;
-  loop.asked_at = loop_.now();
+  loop.queried_at = loop_.now();
   ++awaited_;
   loop.ask(is_measuring(), options_.max_streams);
 }
 
-void InspectorCore::on_answer(WatchedLoop& loop, std::optional<LoopReport> report) {
-  loop.has_answered();
+void InspectorCore::on_report(WatchedLoop& loop, std::optional<LoopReport> report) {
+  loop.end_query();
   loop.has_ended = !report;
   if (report) loop.report = std::move(report);
   if (is_asking_ && loop.round == round_ && --awaited_ == 0) end_round();
 }
 
-// Writes down first, and tells then: whoever is told may have this destroyed (an access log).
+// Formats all responses first, then sends them: an access log may destroy this.
 void InspectorCore::end_round() {
-  patience_.stop();
+  response_timer_.stop();
   is_asking_ = false;
   std::vector<Waiting> waiting = std::exchange(waiting_, {});
-  const bool is_json_wanted = has_reader() || has_form(waiting, Form::json);
-  const bool is_text_wanted = has_form(waiting, Form::prometheus);
   const State now = state();
-  const std::string json = is_json_wanted ? json_of(now) : std::string();
-  const std::string text = is_text_wanted ? prometheus_text_of(now) : std::string();
-  for (EventStream& viewer : viewers_) {
-    if (viewer.queued() == 0) viewer.send(json);
+  std::array<std::string, kForms> texts;
+  for (std::size_t i = 0; i < kForms; ++i) {
+    const auto form = static_cast<Form>(i);
+    if (has_form(waiting, form) || (form == Form::json && has_reader()))
+      texts[i] = text_of(now, form);
   }
-  answer(waiting, json, text);
+  for (EventStream& viewer : viewers_) {
+    if (viewer.queued() == 0) viewer.send(texts[static_cast<std::size_t>(Form::json)]);
+  }
+  answer(waiting, texts);
+}
+
+// Prometheus asks for OpenMetrics by Accept; anything else gets the older format.
+InspectorCore::Form InspectorCore::metrics_form(std::string_view accept) {
+  constexpr std::string_view kOffered[] = {"text/plain;version=0.0.4",
+                                           "application/openmetrics-text;version=1.0.0"};
+  return choose_type(accept, kOffered) == 1 ? Form::openmetrics : Form::prometheus;
+}
+
+std::string InspectorCore::text_of(const State& state, Form form) {
+  switch (form) {
+    case Form::json:
+      return json_of(state);
+    case Form::prometheus:
+      return prometheus_text_of(state);
+    case Form::openmetrics:
+      return openmetrics_text_of(state);
+  }
+  return {};
 }
 
 bool InspectorCore::has_form(const std::vector<Waiting>& waiting, Form form) {
   return std::ranges::find(waiting, form, &Waiting::form) != waiting.end();
 }
 
-void InspectorCore::answer(std::span<Waiting> waiting, std::string_view json,
-                           std::string_view text) {
+void InspectorCore::answer(std::span<Waiting> waiting,
+                           std::span<const std::string, kForms> texts) {
+  constexpr std::string_view kTypes[kForms] = {"application/json", kPrometheusType,
+                                               kOpenMetricsType};
   for (Waiting& each : waiting) {
-    const bool is_json = each.form == Form::json;
-    respond_safely(each.exchange, is_json ? "application/json" : kPrometheusType,
-                   is_json ? json : text);
+    const auto form = static_cast<std::size_t>(each.form);
+    respond_safely(each.exchange, kTypes[form], texts[form]);
   }
 }
 
@@ -333,9 +364,9 @@ LoopState InspectorCore::state_of(const Source& source, const WatchedLoop& loop)
                   .name = loop.name(),
                   .status = loop.has_ended ? LoopStatus::ended : LoopStatus::answers,
                   .report = loop.report ? &*loop.report : nullptr,
-                  .silent = loop.is_asked() ? loop_.now() - loop.asked_at : Nanos{0},
+                  .silent = loop.is_queried() ? loop_.now() - loop.queried_at : Nanos{0},
                   .running = {}};
-  if (!loop.is_asked() || state.silent < options_.patience) return state;
+  if (!loop.is_queried() || state.silent < options_.response_timeout) return state;
   state.status = LoopStatus::blocked;
   state.running = loop.loop().running_callback();
   return state;

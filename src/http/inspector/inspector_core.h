@@ -1,9 +1,9 @@
-// InspectorCore: what an Inspector is the handle of: what was added, who looks, and the rounds in
-// which all loops are asked.
+// InspectorCore: the state behind an Inspector: its sources, its viewers, and the rounds in which
+// all loops are queried.
 //
-// A round begins when somebody looks, and is over when all that were asked have answered, or after
-// InspectorOptions::patience. Then all who have looked meanwhile are answered. A loop that owes an
-// answer of an earlier round is not asked again, and not waited for.
+// A round begins with a request, and ends when all queried loops have responded, or after
+// InspectorOptions::response_timeout. Then all requests that arrived meanwhile are answered. A loop
+// that has not responded since an earlier round is not queried again, and not waited for.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,14 @@
 
 namespace spate::http {
 
-class InspectorCore final : private Asking {
+class InspectorCore final : private ReportReceiver {
  public:
   static Result<std::unique_ptr<InspectorCore>> create(Loop& loop, InspectorOptions options);
   InspectorCore(const InspectorCore&) = delete;
   InspectorCore& operator=(const InspectorCore&) = delete;
   ~InspectorCore();
 
-  // ---- what Inspector's functions of the same name do
+  // ---- the functions of Inspector
 
   void add(std::string_view name, Loop& loop);
   void add(std::string_view name, Workers& workers);
@@ -44,9 +44,10 @@ class InspectorCore final : private Asking {
 
  private:
   static constexpr std::size_t kMostConnections = 64;
-  static constexpr std::size_t kMostWaiting = 64;  // For the answers to "/state.json" and the like.
+  static constexpr std::size_t kMostWaiting = 64;  // Requests for "/state.json" and the like.
 
-  enum class Form : std::uint8_t { json, prometheus };
+  enum class Form : std::uint8_t { json, prometheus, openmetrics };
+  static constexpr std::size_t kForms = 3;
   struct Waiting {
     Exchange exchange;
     Form form;
@@ -68,15 +69,17 @@ class InspectorCore final : private Asking {
   void serve_own(Exchange exchange);
   bool is_for_this_host(std::string_view host) const;
   void show_page(Exchange exchange);
-  void answer_later(Exchange exchange, Form form);
+  void respond_later(Exchange exchange, Form form);
   void open_events(Exchange exchange);
 
   void begin_round();
   void ask(WatchedLoop& loop);
-  void on_answer(WatchedLoop& loop, std::optional<LoopReport> report) override;
+  void on_report(WatchedLoop& loop, std::optional<LoopReport> report) override;
   void end_round();
+  static Form metrics_form(std::string_view accept);
   static bool has_form(const std::vector<Waiting>& waiting, Form form);
-  static void answer(std::span<Waiting> waiting, std::string_view json, std::string_view text);
+  static std::string text_of(const State& state, Form form);
+  static void answer(std::span<Waiting> waiting, std::span<const std::string, kForms> texts);
   State state();
   LoopState state_of(const Source& source, const WatchedLoop& loop) const;
 
@@ -87,18 +90,18 @@ class InspectorCore final : private Asking {
 
   Loop& loop_;
   const InspectorOptions options_;
-  std::shared_ptr<Desk> desk_;
+  std::shared_ptr<ReportInbox> inbox_;
   std::vector<Source> sources_;
   std::vector<Waiting> waiting_;
   std::list<EventStream> viewers_;
   std::optional<Server> server_;
 
   std::uint64_t round_ = 0;
-  std::size_t awaited_ = 0;  // Answers of this round.
+  std::size_t awaited_ = 0;  // Outstanding reports of this round.
   bool is_asking_ = false;
   bool is_reading_ = false;  // An OnRead is running.
-  Timer tick_;               // While there are viewers.
-  Timer patience_;           // While loops are asked.
+  Timer tick_;               // Active while there are viewers.
+  Timer response_timer_;           // Active while loops are being queried.
   Cleanup loop_ends_;
 };
 

@@ -1,4 +1,4 @@
-// JsonWriter: appends JSON to a string; the commas are its own.
+// JsonWriter: appends JSON to a string, and inserts the commas.
 #pragma once
 
 #include <concepts>
@@ -33,10 +33,10 @@ class JsonWriter {
   }
   void value(bool truth) { put(truth ? "true" : "false"); }
   void value(std::integral auto number) { put(std::to_string(number)); }
-  // JSON has no infinity: null.
+  // Writes infinity as null, because JSON does not have it.
   void value(double number) { put(is_finite(number) ? number_text(number) : "null"); }
 
-  // A member.
+  // Adds a member.
   template <class Value>
   void add(std::string_view name, const Value& member) {
     key(name).value(member);
@@ -62,7 +62,7 @@ class JsonWriter {
   }
 
   std::string& json_;
-  bool follows_ = false;  // Behind another.
+  bool follows_ = false;  // A comma is needed.
 };
 
 }  // namespace spate::http

@@ -1,6 +1,7 @@
 #include "http/inspector/loop_report.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "spate/net/tls.h"
 
@@ -30,8 +31,8 @@ void count(LoopReport& report, const StreamInfo& info) {
   report.unread += info.unread;
 }
 
-// A heap with the shortest queue in front, so that the kernel is asked about few that are not
-// listed in the end.
+// Keeps a heap with the shortest queue at the front. So the kernel is asked only about few Streams
+// that are not listed in the end.
 void list(LoopReport& report, const Stream& stream, const StreamInfo& info, std::size_t most) {
   if (most == 0) return;
   if (report.streams.size() == most) {
@@ -50,6 +51,8 @@ LoopReport report_on(Loop& loop, std::size_t max_streams) {
   report.backend = loop.backend_info().name;
   report.metrics = loop.metrics();
   report.active = loop.active_count();
+  if (report.active <= static_cast<std::int64_t>(std::min<std::size_t>(max_streams, INT32_MAX)))
+    for_each_active(loop, [&](const ActiveInfo& info) { report.kept_by.push_back(info); });
   for_each_stream(loop, [&](const Stream& stream) {
     const StreamInfo info = stream_info(stream);
     count(report, info);

@@ -1,4 +1,4 @@
-// LoopReport: what a loop tells of itself, taken on its thread.
+// LoopReport: the statistics of a loop, taken on its thread.
 #pragma once
 
 #include <array>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "spate/active.h"
 #include "spate/loop.h"
 #include "spate/metrics.h"
 #include "spate/net/stream_info.h"
@@ -19,7 +20,7 @@ struct StreamReport {
   int fd = -1;
   std::string local;
   std::string peer;
-  std::string tls;  // "TLSv1.3 TLS_AES_128_GCM_SHA256"; empty if it is plain.
+  std::string tls;  // "TLSv1.3 TLS_AES_128_GCM_SHA256"; empty without TLS.
   std::optional<TcpInfo> tcp;
 
   std::size_t waiting() const { return info.queued + info.unread; }
@@ -29,8 +30,10 @@ struct LoopReport {
   std::string_view backend;
   Metrics metrics;
   std::int64_t active = 0;
+  // The things that keep it alive; empty if there are more than `max_streams`.
+  std::vector<ActiveInfo> kept_by;
 
-  // Of all its Streams.
+  // Totals over all its Streams.
   std::size_t count = 0;
   std::array<std::size_t, kStreamStates> by_state{};
   std::size_t full = 0;
@@ -38,10 +41,10 @@ struct LoopReport {
   std::uint64_t queued = 0;
   std::uint64_t unread = 0;
 
-  std::vector<StreamReport> streams;  // Those with the longest queues.
+  std::vector<StreamReport> streams;  // The ones with the longest queues.
 };
 
-// At most `max_streams` are listed.
+// Lists at most `max_streams` Streams.
 LoopReport report_on(Loop& loop, std::size_t max_streams);
 
 }  // namespace spate::http

@@ -1,4 +1,4 @@
-// Numbers as JSON and Prometheus write them.
+// Formatting of numbers for JSON and Prometheus.
 #pragma once
 
 #include <charconv>
@@ -13,7 +13,7 @@ inline double seconds_of(Nanos time) { return static_cast<double>(time.count()) 
 
 inline bool is_finite(double number) { return std::isfinite(number); }
 
-// The shortest that is read as the same number.
+// Returns the shortest text that is parsed as the same number.
 inline std::string number_text(double number) {
   char text[32];
   const auto end = std::to_chars(text, text + sizeof(text), number).ptr;

@@ -1,4 +1,4 @@
-// The page, made of page/page.html, page.css and page.js by cmake/inspector_page.cmake.
+// The page, generated from page/page.html, page.css and page.js by cmake/inspector_page.cmake.
 #pragma once
 
 #include <string_view>
@@ -6,8 +6,8 @@
 namespace spate::http {
 
 extern const std::string_view kInspectorPage;
-// Its Content-Security-Policy: nothing but its own style and script, by their hashes, and requests
-// to where it came from.
+// Its Content-Security-Policy: allows only its own style and script, by their hashes, and requests
+// to its own server.
 extern const std::string_view kInspectorPagePolicy;
 
 }  // namespace spate::http

@@ -1,4 +1,4 @@
-// State: all that an Inspector shows, for those who write it down. Views are of the Inspector's.
+// State: all data that an Inspector shows, for the formatters. Views refer to the Inspector.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ struct LoopState {
   std::string_view source;
   std::string_view name;
   LoopStatus status = LoopStatus::answers;
-  const LoopReport* report = nullptr;  // The last one; nullptr if it has never answered.
-  // Of one that is blocked: for how long it has not answered, and what it is in.
+  const LoopReport* report = nullptr;  // The latest; nullptr if it has never responded.
+  // If it is blocked: since when it has not responded, and its running callback.
   Nanos silent{0};
   std::optional<RunningCallback> running;
 };
@@ -45,5 +45,10 @@ std::string json_of(const State& state);
 // The text format of Prometheus, version 0.0.4.
 inline constexpr std::string_view kPrometheusType = "text/plain; version=0.0.4; charset=utf-8";
 std::string prometheus_text_of(const State& state);
+
+// OpenMetrics, version 1.0.
+inline constexpr std::string_view kOpenMetricsType =
+    "application/openmetrics-text; version=1.0.0; charset=utf-8";
+std::string openmetrics_text_of(const State& state);
 
 }  // namespace spate::http

@@ -1,4 +1,4 @@
-// What the page and "/state.json" get. Times are in seconds.
+// The JSON of the page and of "/state.json". Times are in seconds.
 #include <algorithm>
 
 #include "http/inspector/json_writer.h"
@@ -8,9 +8,10 @@ namespace spate::http {
 
 namespace {
 
+constexpr std::string_view kKindNames[] = {"gauge", "counter", "histogram"};
 constexpr std::string_view kStatusNames[] = {"answers", "blocked", "ended"};
 
-// As another may have the same after it, not more than a key of the page's rows.
+// Only a key for the page's rows: a later Stream may have the same one.
 std::string id_text(const void* id) { return std::to_string(reinterpret_cast<std::uintptr_t>(id)); }
 
 void write_tcp(JsonWriter& json, const std::optional<TcpInfo>& tcp) {
@@ -59,6 +60,20 @@ void write_streams(JsonWriter& json, const LoopReport& report) {
   json.end_object();
 }
 
+void write_kept_by(JsonWriter& json, const LoopReport& report) {
+  json.key("kept_by").begin_array();
+  for (const ActiveInfo& info : report.kept_by) {
+    json.begin_object();
+    json.add("kind", name_of(info.kind));
+    json.add("label", std::string_view(info.label));
+    json.add("fd", info.fd);
+    json.add("count", info.count);
+    if (info.due) json.add("due", seconds_of(*info.due));
+    json.end_object();
+  }
+  json.end_array();
+}
+
 void write_report(JsonWriter& json, const LoopReport& report) {
   const Metrics& metrics = report.metrics;
   json.add("backend", report.backend);
@@ -79,10 +94,11 @@ void write_report(JsonWriter& json, const LoopReport& report) {
   json.add("timers", metrics.active_timers);
   json.add("descriptors", metrics.active_fds);
   json.add("active", report.active);
+  write_kept_by(json, report);
   write_streams(json, report);
 }
 
-// Of a Stream's callback: whose, if it was listed when the loop answered last.
+// If the callback is a Stream's, it is identified by the last report that listed it.
 void write_running(JsonWriter& json, const LoopState& loop) {
   const RunningCallback& running = *loop.running;
   json.key("running").begin_object();
@@ -107,6 +123,21 @@ void write_loop(JsonWriter& json, const LoopState& loop) {
   json.end_object();
 }
 
+void write_labels(JsonWriter& json, const Readings::Reading& reading) {
+  if (reading.labels.empty()) return;
+  json.key("labels").begin_object();
+  for (const auto& [name, value] : reading.labels) json.add(name, std::string_view(value));
+  json.end_object();
+}
+
+// The counts of the ranges, whose bounds are those of DurationHistogram.
+void write_durations(JsonWriter& json, const DurationHistogram& durations) {
+  json.add("sum", seconds_of(durations.sum));
+  json.key("counts").begin_array();
+  for (const std::uint64_t count : durations.counts) json.value(count);
+  json.end_array();
+}
+
 void write_source(JsonWriter& json, const SourceState& source) {
   json.begin_object();
   json.add("source", source.source);
@@ -115,9 +146,10 @@ void write_source(JsonWriter& json, const SourceState& source) {
   for (const Readings::Reading& reading : source.readings.all()) {
     json.begin_object();
     json.add("name", std::string_view(reading.name));
-    json.add("kind", reading.kind == Readings::Kind::counter ? std::string_view("counter")
-                                                             : std::string_view("gauge"));
+    json.add("kind", kKindNames[static_cast<std::size_t>(reading.kind)]);
+    write_labels(json, reading);
     json.add("value", reading.value);
+    if (reading.kind == Readings::Kind::histogram) write_durations(json, reading.durations);
     json.end_object();
   }
   json.end_array();

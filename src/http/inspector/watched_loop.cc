@@ -6,7 +6,7 @@
 
 namespace spate::http {
 
-// A posted task. Moving it moves the duty to answer.
+// A posted task. Moving it moves the duty to deliver a report.
 class Question {
  public:
   Question(std::shared_ptr<WatchedLoop> loop, bool measure, std::size_t max_streams)
@@ -21,7 +21,7 @@ class Question {
  private:
   void tell(std::optional<LoopReport> report) {
     const std::shared_ptr<WatchedLoop> loop = std::move(loop_);
-    if (!loop->desk_->deliver(loop, std::move(report))) loop->is_asked_ = false;
+    if (!loop->inbox_->deliver(loop, std::move(report))) loop->is_queried_ = false;
   }
 
   std::shared_ptr<WatchedLoop> loop_;
@@ -29,24 +29,24 @@ class Question {
   bool measure_;
 };
 
-// ---- the desk
+// ---- the inbox
 
-bool Desk::deliver(std::shared_ptr<WatchedLoop> loop, std::optional<LoopReport> report) {
+bool ReportInbox::deliver(std::shared_ptr<WatchedLoop> loop, std::optional<LoopReport> report) {
   const std::scoped_lock lock(mutex_);
   if (home_ == nullptr) return false;
   return home_->post(
-      [desk = shared_from_this(), loop = std::move(loop), report = std::move(report)]() mutable {
-        if (desk->asking_ != nullptr) desk->asking_->on_answer(*loop, std::move(report));
+      [inbox = shared_from_this(), loop = std::move(loop), report = std::move(report)]() mutable {
+        if (inbox->receiver_ != nullptr) inbox->receiver_->on_report(*loop, std::move(report));
       });
 }
 
-void Desk::close() {
+void ReportInbox::close() {
   const std::scoped_lock lock(mutex_);
   home_ = nullptr;
-  asking_ = nullptr;
+  receiver_ = nullptr;
 }
 
-// ---- what is measured
+// ---- measuring
 
 void Meter::set(Loop& loop, bool on) {
   if (on != loop.is_measuring_callbacks() && (on || measures_callbacks_)) {
@@ -61,12 +61,12 @@ void Meter::set(Loop& loop, bool on) {
 
 // ---- a loop
 
-WatchedLoop::WatchedLoop(std::shared_ptr<Desk> desk, std::string name, Loop& loop)
-    : desk_(std::move(desk)), name_(std::move(name)), loop_(&loop) {}
+WatchedLoop::WatchedLoop(std::shared_ptr<ReportInbox> inbox, std::string name, Loop& loop)
+    : inbox_(std::move(inbox)), name_(std::move(name)), loop_(&loop) {}
 
-WatchedLoop::WatchedLoop(std::shared_ptr<Desk> desk, std::string name, Workers& workers,
+WatchedLoop::WatchedLoop(std::shared_ptr<ReportInbox> inbox, std::string name, Workers& workers,
                          unsigned index)
-    : desk_(std::move(desk)),
+    : inbox_(std::move(inbox)),
       name_(std::move(name)),
       loop_(&workers.loop(index)),
       workers_(&workers),
@@ -79,7 +79,7 @@ bool WatchedLoop::post(Job task) {
 }
 
 void WatchedLoop::ask(bool measure, std::size_t max_streams) {
-  is_asked_ = true;
+  is_queried_ = true;
   post(Question(shared_from_this(), measure, max_streams));
 }
 
@@ -88,7 +88,7 @@ LoopReport WatchedLoop::answer(bool measure, std::size_t max_streams) {
   return report_on(*loop_, max_streams);
 }
 
-void WatchedLoop::ask_to_measure(bool on) {
+void WatchedLoop::post_measuring(bool on) {
   post([self = shared_from_this(), on] { self->measure(on); });
 }
 

@@ -1,9 +1,9 @@
-// WatchedLoop: a loop of another thread, or of this one, that is asked what it does. Desk: where
-// the answers arrive.
+// WatchedLoop: a loop, on this or another thread, that is queried for its statistics. ReportInbox:
+// receives the reports.
 //
-// A question is a task that is posted to the loop. It answers on that loop's thread by a task that
-// is posted to the Inspector's; or, if the loop ends and destroys it uncalled, that there is
-// nobody. The Desk is what both threads know of each other, and outlives either.
+// A query is a task that is posted to the loop. On that loop's thread it posts a task with the
+// report to the Inspector's loop. If the loop is destroyed first, the task's destructor reports
+// that. The ReportInbox is shared by both threads, and outlives either.
 #pragma once
 
 #include <atomic>
@@ -24,31 +24,32 @@ namespace spate::http {
 
 class WatchedLoop;
 
-// Who asks.
-class Asking {
+// The receiver of reports.
+class ReportReceiver {
  public:
-  // None: the loop has ended.
-  virtual void on_answer(WatchedLoop& loop, std::optional<LoopReport> report) = 0;
+  // Without a report, the loop was destroyed.
+  virtual void on_report(WatchedLoop& loop, std::optional<LoopReport> report) = 0;
 
  protected:
-  ~Asking() = default;
+  ~ReportReceiver() = default;
 };
 
-class Desk : public std::enable_shared_from_this<Desk> {
+class ReportInbox : public std::enable_shared_from_this<ReportInbox> {
  public:
-  Desk(Loop& home, Asking& asking) : home_(&home), asking_(&asking) {}
-  // Any thread. False if nobody waits for answers any more, or memory runs out.
+  ReportInbox(Loop& home, ReportReceiver& receiver) : home_(&home), receiver_(&receiver) {}
+  // Any thread. False after close(), or when memory runs out.
   bool deliver(std::shared_ptr<WatchedLoop> loop, std::optional<LoopReport> report);
-  // The thread of `home`: no answer arrives from here on.
+  // Stops the delivery of reports. Called on the thread of `home`.
   void close();
 
  private:
   std::mutex mutex_;
-  Loop* home_;      // nullptr once it is closed.
-  Asking* asking_;  // The same; on the thread of `home`.
+  Loop* home_;      // nullptr after close().
+  ReportReceiver* receiver_;  // As home_; used on the thread of `home`.
 };
 
-// What is measured for whom: on the thread of the loop. What somebody else has asked for stays.
+// Switches measuring on the loop's thread. Does not switch off measuring that was turned on by
+// other code.
 class Meter {
  public:
   void set(Loop& loop, bool on);
@@ -58,45 +59,47 @@ class Meter {
   bool measures_waits_ = false;
 };
 
-// Shared with the questions to it. All but `meter` and `is_asked` is the Inspector's.
+// Shared with its queries. All members except `meter` and `is_queried` are used on the Inspector's
+// thread.
 class WatchedLoop : public std::enable_shared_from_this<WatchedLoop> {
  public:
-  // The only one of a source, or a worker's.
-  WatchedLoop(std::shared_ptr<Desk> desk, std::string name, Loop& loop);
-  WatchedLoop(std::shared_ptr<Desk> desk, std::string name, Workers& workers, unsigned index);
+  // A loop that is a source by itself, or that of a worker.
+  WatchedLoop(std::shared_ptr<ReportInbox> inbox, std::string name, Loop& loop);
+  WatchedLoop(std::shared_ptr<ReportInbox> inbox, std::string name, Workers& workers,
+              unsigned index);
 
   const std::string& name() const { return name_; }
   Loop& loop() const { return *loop_; }
-  // Whether it has not yet answered a question.
-  bool is_asked() const { return is_asked_.load(); }
-  void has_answered() { is_asked_ = false; }
+  // Returns whether a query is outstanding.
+  bool is_queried() const { return is_queried_.load(); }
+  void end_query() { is_queried_ = false; }
 
-  // It is to measure or not, and to report.
+  // Posts a query that also switches measuring on or off.
   void ask(bool measure, std::size_t max_streams);
-  // The same of the Inspector's own.
+  // Does the same directly, for the Inspector's own loop.
   LoopReport answer(bool measure, std::size_t max_streams);
-  // Only that, without an answer.
-  void ask_to_measure(bool on);
+  // Switches measuring, without receiver for a report.
+  void post_measuring(bool on);
   void measure(bool on) { meter_.set(*loop_, on); }
 
-  // ---- what is known of it
+  // ---- latest data
 
   std::optional<LoopReport> report;
-  Nanos asked_at{0};
-  std::uint64_t round = 0;  // In which it was asked last.
+  Nanos queried_at{0};
+  std::uint64_t round = 0;  // The round of the last query.
   bool has_ended = false;
 
  private:
   friend class Question;
   bool post(Job task);
 
-  const std::shared_ptr<Desk> desk_;
+  const std::shared_ptr<ReportInbox> inbox_;
   const std::string name_;
   Loop* const loop_;
   Workers* const workers_ = nullptr;
   const unsigned index_ = 0;
   Meter meter_;
-  std::atomic<bool> is_asked_{false};
+  std::atomic<bool> is_queried_{false};
 };
 
 }  // namespace spate::http

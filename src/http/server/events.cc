@@ -5,15 +5,19 @@
 #include <new>
 #include <utility>
 
+#include "core/loop_function.h"
+#include "http/server/exchange_state.h"
 #include "spate/error.h"
+#include "spate/http/exchange_keeper.h"
 #include "spate/loop.h"
+#include "spate/named_callback.h"
 #include "spate/timer.h"
 
 namespace spate::http {
 
 namespace {
 
-// An event in its form, in one piece. Empty if it has none.
+// Returns a formatted event, in one piece. Empty for an invalid event.
 Bytes flat_event(const OutgoingEvent& event, Buffer& buffer) {
   return append_event(event, buffer) ? buffer.flat(buffer.size()) : Bytes();
 }
@@ -23,10 +27,11 @@ Bytes flat_event(const OutgoingEvent& event, Buffer& buffer) {
 class EventStream::State final : public ExchangeHandler {
  public:
   State(Exchange exchange, const EventStreamOptions& options)
-      : exchange_(std::move(exchange)),
+      : told(exchange.loop(), {}),
+        exchange_(std::move(exchange)),
         options_(options),
         last_id_(exchange_.request()[FieldId::last_event_id]),
-        timer_(exchange_.loop(), [this] { on_timer(); }) {}
+        timer_(exchange_.loop(), named<Timer, ActiveKind::http_request>([this] { on_timer(); })) {}
   ~State() {
     leave();
     exchange_.end();
@@ -38,14 +43,15 @@ class EventStream::State final : public ExchangeHandler {
   std::size_t queued() const { return exchange_.queued(); }
   std::string_view last_id() const { return last_id_; }
 
-  void on_client_end() override { close({}); }  // It sends no more, and has nothing more to send.
+  // An EventSource that shut down its side has nothing left to do: end the response.
+  void on_client_end() override { close({}); }
   void on_closed(std::error_code error) override { finish(error); }
 
   bool tell(Bytes text);
   void join(EventChannel& channel);
   void leave();
 
-  OnClosed told;
+  LoopFunction<void(std::error_code)> told;
 
  private:
   friend class EventChannel;
@@ -57,19 +63,21 @@ class EventStream::State final : public ExchangeHandler {
   Exchange exchange_;
   EventStreamOptions options_;
   std::string last_id_;
-  std::error_code error_;  // Why it was closed, until that is told.
-  Timer timer_;            // Until the next comment, or to tell the end.
+  std::error_code error_;  // The reason for on_closed, until that is called.
+  Timer timer_;            // Until the next heartbeat, or until on_closed is called.
   EventChannel* channel_ = nullptr;
   State* next_ = nullptr;
   State* previous_ = nullptr;
 };
 
 bool EventStream::State::begin(const Fields& fields) {
+  // By X-Accel-Buffering, nginx does not buffer the response. Compression is off: events are short,
+  // and there are many streams.
   Fields all;
   const bool is_said = all.add_all(fields) && all.set(FieldId::content_type, kEventStreamType) &&
                        all.set(FieldId::cache_control, "no-cache") &&
-                       all.set("X-Accel-Buffering", "no");  // Of nginx.
-  exchange_.set_compression(Compression::none);             // They are short, and many at a time.
+                       all.set("X-Accel-Buffering", "no");
+  exchange_.set_compression(Compression::none);
   if (!is_said || !exchange_.begin(Status::ok, all)) return false;
   if (exchange_.request().method() == Method::head) return false;
   if (!exchange_.start(*this)) return false;
@@ -98,29 +106,31 @@ void EventStream::State::on_timer() {
   beat();
 }
 
-// One that has lost its server is not told so, but found here.
+// A stream whose server was destroyed gets no callback. It is noticed here.
 bool EventStream::State::tell(Bytes text) {
   if (send(text)) return true;
   if (!is_open()) timer_.start(Nanos{0});
   return false;
 }
 
-// The owner is told by the loop.
+// on_closed is called by the loop, never from inside a call to the EventStream.
 void EventStream::State::close(std::error_code error) {
   error_ = error;
   error ? exchange_.abort() : static_cast<void>(exchange_.end());
   timer_.start(Nanos{0});
 }
 
-// May destroy this: what a channel owns goes with leaving it.
+// May destroy this: leaving a channel destroys a stream that the channel owns.
 void EventStream::State::finish(std::error_code error) {
   timer_.stop();
-  OnClosed tell = std::move(told);
+  ExchangeState& exchange = *ExchangeState::of(exchange_);
+  const ExchangeKeeper keeper(exchange_);
+  OnClosed tell = told.take();
   if (channel_ != nullptr) {
     leave();
     delete this;
   }
-  if (tell) tell(error);
+  if (tell) exchange.guard([&] { tell(error); });
 }
 
 void EventStream::State::join(EventChannel& channel) {
@@ -159,7 +169,7 @@ EventStream EventStream::open(Exchange exchange, const EventStreamOptions& optio
 bool EventStream::is_open() const { return state_ != nullptr && state_->is_open(); }
 
 void EventStream::set_on_closed(OnClosed on_closed) {
-  if (state_ != nullptr) state_->told = std::move(on_closed);
+  if (state_ != nullptr) state_->told.set(std::move(on_closed));
 }
 
 std::string_view EventStream::last_event_id() const {

@@ -10,16 +10,15 @@
 
 namespace spate::http {
 
-// Those that say nothing of a body are about a connection that has none: an empty Exchange is one
-// that is over.
+// Functions that do not state otherwise treat an empty Exchange as one that is over.
 
 const Request& Exchange::request() const {
-  SPATE_ASSERT(state_ != nullptr, "an Exchange that was moved from has no request");
+  SPATE_ASSERT(state_ != nullptr, "the Exchange was moved from");
   return state_->request();
 }
 
 Loop& Exchange::loop() const {
-  SPATE_ASSERT(state_ != nullptr, "an Exchange that was moved from has no loop");
+  SPATE_ASSERT(state_ != nullptr, "the Exchange was moved from");
   return state_->loop();
 }
 
@@ -27,7 +26,7 @@ bool Exchange::is_open() const { return state_ != nullptr && state_->is_open(); 
 
 void Exchange::leave() { std::exchange(state_, nullptr)->leave(); }
 
-// ---- the answer
+// ---- the response
 
 bool Exchange::respond(Status status) {
   return state_ != nullptr && state_->respond({.status = status}, Bytes());
@@ -76,7 +75,7 @@ std::size_t Exchange::queued() const { return state_ == nullptr ? 0 : state_->qu
 
 bool Exchange::is_full() const { return state_ != nullptr && state_->is_full(); }
 
-// ---- the request's body, and the rest
+// ---- the request's body and the rest
 
 bool Exchange::start(ExchangeHandler& handler) {
   return state_ != nullptr && state_->start(handler);
@@ -88,6 +87,28 @@ void Exchange::pause() {
 
 void Exchange::resume() {
   if (state_ != nullptr) state_->resume();
+}
+
+bool Exchange::add_field(FieldName name, std::string_view value) {
+  return state_ != nullptr && state_->add_field(name, value);
+}
+
+bool Exchange::before_response(BeforeResponse function) {
+  return state_ != nullptr && state_->before_response(std::move(function));
+}
+
+bool Exchange::on_end(OnExchangeEnd function) {
+  return state_ != nullptr && state_->on_end(std::move(function));
+}
+
+bool Exchange::attach(AttributeNode* node) {
+  if (state_ != nullptr) return state_->attach(node);
+  node->destroy(node);
+  return false;
+}
+
+AttributeNode* Exchange::find_attribute(const void* key) const {
+  return state_ == nullptr ? nullptr : state_->find_attribute(key);
 }
 
 bool Exchange::set_deadline(Nanos timeout) {
@@ -103,13 +124,13 @@ Result<Stream> Exchange::upgrade(std::string_view protocol, const Fields& fields
   return state_->upgrade(protocol, fields);
 }
 
-// Out of memory, the Exchange is destroyed, which answers.
+// On every failure the Exchange is destroyed here, which sends a response if it was not sent yet.
 void read_body(Exchange exchange, std::size_t most, OnBody on_body) {
   ExchangeState* state = ExchangeState::of(exchange);
   if (state == nullptr) return;
   std::unique_ptr<BodyReader> reader(new (std::nothrow)
                                          BodyReader(std::move(exchange), most, std::move(on_body)));
-  if (reader != nullptr) state->start(std::move(reader));
+  if (reader != nullptr) state->start(std::move(reader), most);
 }
 
 }  // namespace spate::http

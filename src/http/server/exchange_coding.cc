@@ -1,4 +1,4 @@
-// ExchangeState's answers that are compressed.
+// ExchangeState's compressed responses.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -11,15 +11,15 @@
 
 namespace spate::http {
 
-CodingChoice ExchangeState::choose_coding(const AnswerHead& answer) const {
+CodingChoice ExchangeState::choose_coding(const ServerResponseHead& answer) const {
   const bool has_body = !is_informational(answer.status) && answer.status != Status::no_content &&
                         answer.status != Status::not_modified;
   if (compression == Compression::none || !has_body) return CodingChoice::unsuitable;
   return http::choose_coding(view().fields, answer);
 }
 
-// As short as it is, or as it becomes.
-bool ExchangeState::respond_as(CodingChoice choice, AnswerHead answer, Bytes content) {
+// Sends the compressed body only if it is shorter.
+bool ExchangeState::respond_as(CodingChoice choice, ServerResponseHead answer, Bytes content) {
   Buffer coded;
   Bytes shorter;
   if (choice == CodingChoice::wanted && pool_.compressors().compress(content, coded) &&
@@ -33,8 +33,8 @@ bool ExchangeState::respond_as(CodingChoice choice, AnswerHead answer, Bytes con
   return respond_plainly(answer, sent);
 }
 
-// Its size is not known before its end.
-bool ExchangeState::begin_as(CodingChoice choice, AnswerHead answer) {
+// A compressed response is chunked, since its size is unknown before its end.
+bool ExchangeState::begin_as(CodingChoice choice, ServerResponseHead answer) {
   if (choice == CodingChoice::wanted) compressor_ = pool_.compressors().take();
   const bool is_coded = compressor_ != nullptr;
   Fields fields;
@@ -51,11 +51,11 @@ bool ExchangeState::begin_as(CodingChoice choice, AnswerHead answer) {
   return true;
 }
 
-void ExchangeState::drop_compressor() {
-  if (compressor_ != nullptr) pool_.compressors().give_back(std::move(compressor_));
+void ExchangeState::return_compressor() {
+  pool_.compressors().give_back(std::move(compressor_));
 }
 
-// What cannot be sent leaves a gap.
+// After a failed write the rest could not be decompressed, so the exchange is ended.
 bool ExchangeState::send_compressed(Buffer&& coded) {
   const std::size_t size = coded.size();
   if (size != 0 && !wire_->send(*this, std::move(coded))) {
@@ -74,7 +74,7 @@ bool ExchangeState::compress(Bytes bytes) {
   return false;
 }
 
-// Of a HEAD nothing was written.
+// For HEAD nothing was written.
 bool ExchangeState::end_compression() {
   Buffer coded;
   const bool is_sent =
@@ -83,8 +83,16 @@ bool ExchangeState::end_compression() {
   return is_sent;
 }
 
-// The descriptor stays the caller's.
+// The descriptor stays the caller's. If reading fails after a part was sent, the response is cut
+// short, and the connection reset.
 std::error_code ExchangeState::compress_file(int file, std::uint64_t offset, std::uint64_t size) {
+  const std::uint64_t begun_at = sent_;
+  const std::error_code failure = compress_range(file, offset, size);
+  if (failure && wire_ != nullptr && sent_ != begun_at) give_up();
+  return failure;
+}
+
+std::error_code ExchangeState::compress_range(int file, std::uint64_t offset, std::uint64_t size) {
   std::array<std::byte, 16 * 1024> room;
   while (size != 0) {
     const std::size_t most = static_cast<std::size_t>(std::min<std::uint64_t>(size, room.size()));

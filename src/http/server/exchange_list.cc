@@ -6,30 +6,38 @@
 
 namespace spate::http {
 
+namespace {
+
+ExchangeLink& link_of(ExchangeState& state, ExchangeRow row) {
+  return state.links[static_cast<std::size_t>(row)];
+}
+
+}  // namespace
+
 void ExchangeList::push(ExchangeState& state) {
-  remove(state);
-  state.link = {.next = first_, .previous = nullptr, .list = this};
-  if (first_ != nullptr) first_->link.previous = &state;
+  remove(state, row_);
+  link_of(state, row_) = {.next = first_, .previous = nullptr, .list = this};
+  if (first_ != nullptr) link_of(*first_, row_).previous = &state;
   first_ = &state;
 }
 
 ExchangeState* ExchangeList::pop() {
   ExchangeState* state = first_;
-  if (state != nullptr) remove(*state);
+  if (state != nullptr) remove(*state, row_);
   return state;
 }
 
 void ExchangeList::take_over(ExchangeList& other) {
   first_ = std::exchange(other.first_, nullptr);
-  for (ExchangeState* state = first_; state != nullptr; state = state->link.next)
-    state->link.list = this;
+  for (ExchangeState* state = first_; state != nullptr; state = link_of(*state, row_).next)
+    link_of(*state, row_).list = this;
 }
 
-void ExchangeList::remove(ExchangeState& state) {
-  ExchangeLink& link = state.link;
+void ExchangeList::remove(ExchangeState& state, ExchangeRow row) {
+  ExchangeLink& link = link_of(state, row);
   if (link.list == nullptr) return;
-  if (link.next != nullptr) link.next->link.previous = link.previous;
-  (link.previous == nullptr ? link.list->first_ : link.previous->link.next) = link.next;
+  if (link.next != nullptr) link_of(*link.next, row).previous = link.previous;
+  (link.previous == nullptr ? link.list->first_ : link_of(*link.previous, row).next) = link.next;
   link = {};
 }
 

@@ -1,12 +1,23 @@
-// ExchangeList: exchanges in a row. One is in at most one list, which it leaves when it goes.
+// ExchangeList: an intrusive list of exchanges. An exchange has one link per row, so that
+// membership in one list does not affect another.
 //
-// To visit all of a list while any of them may go: take it over, then pop them one by one.
+// To visit all elements while any of them may be destroyed: move the list with take_over(), then
+// pop each.
 #pragma once
+
+#include <cstddef>
+#include <cstdint>
 
 namespace spate::http {
 
 class ExchangeList;
 class ExchangeState;
+
+enum class ExchangeRow : std::uint8_t {
+  in_progress,  // Checked once a second.
+  due,          // The loop will settle or log it.
+};
+inline constexpr std::size_t kExchangeRows = 2;
 
 struct ExchangeLink {
   ExchangeState* next = nullptr;
@@ -16,20 +27,22 @@ struct ExchangeLink {
 
 class ExchangeList {
  public:
-  ExchangeList() = default;
+  explicit ExchangeList(ExchangeRow row) : row_(row) {}
   ExchangeList(const ExchangeList&) = delete;
   ExchangeList& operator=(const ExchangeList&) = delete;
 
   bool empty() const { return first_ == nullptr; }
-  // At the front; it leaves the list that it was in.
+  // Adds it at the front, and removes it from its current list of this row.
   void push(ExchangeState& state);
-  // The front; nullptr if there is none.
+  // Removes and returns the front; nullptr if the list is empty.
   ExchangeState* pop();
-  // All of `other`, which is empty then; this list was.
+  // Moves all of `other`, of the same row, to this list, which was empty.
   void take_over(ExchangeList& other);
-  static void remove(ExchangeState& state);
+
+  static void remove(ExchangeState& state, ExchangeRow row);
 
  private:
+  const ExchangeRow row_;
   ExchangeState* first_ = nullptr;
 };
 

@@ -26,6 +26,7 @@ void ExchangePool::give_back(ExchangeState* state) {
 }
 
 void ExchangePool::abandon() {
+  server_ = nullptr;
   is_abandoned_ = true;
   if (in_use_ == 0) delete this;
 }

@@ -1,24 +1,29 @@
-// ExchangePool: the ExchangeStates of one server. Those that are not in use are kept for the next
-// requests. It lives as long as its server or one of them.
+// ExchangePool: the ExchangeStates of one server. Unused ones are kept for later requests. It
+// exists while its server or one of the states does.
 #pragma once
 
 #include <cstddef>
 
-#include "http/server/answer_coding.h"
 #include "http/server/exchange_state.h"
+#include "http/server/response_coding.h"
 
 namespace spate::http {
 
+class ServerCore;
+
 class ExchangePool {
  public:
-  ExchangePool(Loop& loop, int compression_level) : loop_(loop), compressors_(compression_level) {}
+  ExchangePool(ServerCore& server, Loop& loop, int compression_level)
+      : server_(&server), loop_(loop), compressors_(compression_level) {}
 
+  // Returns nullptr after abandon().
+  ServerCore* server() const { return server_; }
   Loop& loop() const { return loop_; }
   Compressors& compressors() { return compressors_; }
-  // nullptr when memory runs out.
+  // Returns nullptr when memory runs out.
   ExchangeState* take();
   void give_back(ExchangeState* state);
-  // The server is going.
+  // Called by the server's destructor. The last state destroys the pool.
   void abandon();
 
  private:
@@ -26,6 +31,7 @@ class ExchangePool {
 
   ~ExchangePool();
 
+  ServerCore* server_;
   Loop& loop_;
   Compressors compressors_;
   ExchangeState* free_[kMostKept];

@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <span>
 #include <utility>
 
+#include "http/codec/chunked.h"
 #include "http/codec/request_check.h"
-#include "http/server/body_reader.h"
 #include "http/server/exchange_pool.h"
+#include "http/server/owned_handler.h"
+#include "http/server/server_core.h"
 #include "spate/error.h"
 #include "spate/http/url.h"
 #include "spate/loop.h"
@@ -18,12 +21,16 @@ namespace spate::http {
 
 namespace {
 
-// What only the server sets.
+// The fields that only the server may set.
 constexpr std::uint64_t kOwnFields = kFramingFields | bit_of(FieldId::date);
+
+bool may_send(const Fields& fields, std::uint64_t own) {
+  return fields.is_complete() && !fields.view().contains_any(own);
+}
 
 std::error_code closed() { return system_error(EPIPE); }
 
-// Before the rate of a body is looked at.
+// The rate of a body is not checked before.
 constexpr Nanos kRateGrace{10'000'000'000};
 
 }  // namespace
@@ -39,67 +46,81 @@ ExchangeState::~ExchangeState() { drop_compressor(); }
 
 Loop& ExchangeState::loop() const { return pool_.loop(); }
 
-// ---- the answer
+// ---- the response
 
-bool ExchangeState::may_begin(const AnswerHead& answer) const {
-  return wire_ != nullptr && answer_ == Answer::none && !is_informational(answer.status) &&
-         (answer.fields == nullptr || !answer.fields->view().contains_any(kOwnFields));
+bool ExchangeState::may_begin(const ServerResponseHead& answer) {
+  if (wire_ == nullptr || answer_ != Answer::none) return false;
+  const bool may_be_sent = answer.fields == nullptr || may_send(*answer.fields, kOwnFields);
+  return (may_be_sent && !is_informational(answer.status)) || note_refusal(EINVAL);
 }
 
-void ExchangeState::on_begun(const AnswerHead& answer) {
+bool ExchangeState::note_refusal(int error) {
+  refused_with_ = error;
+  return false;
+}
+
+// Only upgrade() may begin a tunnel. Any other 2xx response to CONNECT, or over HTTP/2 to an
+// upgrade, would announce one that does not exist (RFC 9110 section 9.3.6).
+Status ExchangeState::status_to_send(Status status) const {
+  const bool asks_tunnel = view().method == Method::connect ||
+                           (view().version == Version::http_2 && framing.asks_upgrade);
+  return asks_tunnel && is_success(status) ? Status::not_implemented : status;
+}
+
+void ExchangeState::on_begun(const ServerResponseHead& answer) {
   status_ = answer.status;
   answer_ = Answer::begun;
+  refused_with_ = 0;
   drops_body_ = outgoing.body == BodyKind::none;
   is_sized_ = answer.size.has_value();
   left_ = answer.size.value_or(0);
   last_progress = loop().now();
 }
 
-bool ExchangeState::respond(AnswerHead answer, Bytes content) {
+inline bool ExchangeState::send_head(const ServerResponseHead& answer, Bytes content) {
+  if (additions_ != nullptr && !call_before_response(answer.status)) return false;
+  if (!wire_->send_head(*this, answer, content)) return false;
+  on_begun(answer);
+  return true;
+}
+
+bool ExchangeState::respond(ServerResponseHead answer, Bytes content) {
   if (!may_begin(answer)) return false;
+  answer.status = status_to_send(answer.status);
   answer.size = content.size();
   const CodingChoice choice = choose_coding(answer);
   return choice == CodingChoice::unsuitable ? respond_plainly(answer, content)
                                             : respond_as(choice, answer, content);
 }
 
-bool ExchangeState::respond_plainly(const AnswerHead& answer, Bytes content) {
-  const Bytes sent = may_have_content(view().method, answer.status) ? content : Bytes();
-  if (!wire_->send_head(*this, answer, sent)) return false;
-  on_begun(answer);
-  sent_ = sent.size();
-  end_answer();
+bool ExchangeState::respond_plainly(const ServerResponseHead& answer, Bytes content) {
+  if (!send_head(answer, content)) return false;
+  sent_ = drops_body_ ? 0 : content.size();
+  end_response();
   return true;
 }
 
-// The reason is a word for who reads the answer.
-void ExchangeState::respond_refusal(const Refusal& refusal) {
-  respond({.status = refusal.status, .content_type = Exchange::kText},
-          bytes_of(std::string_view(refusal.reason)));
-}
-
-bool ExchangeState::respond(AnswerHead answer, Buffer&& content) {
+bool ExchangeState::respond(ServerResponseHead answer, Buffer&& content) {
   if (!may_begin(answer)) return false;
+  answer.status = status_to_send(answer.status);
   answer.size = content.size();
+  // Compression needs the bytes in one piece. Without memory for it, they are sent as they are.
   if (choose_coding(answer) != CodingChoice::unsuitable) {
     const Bytes flat = content.flat(content.size());
     if (flat.size() == content.size()) return respond(answer, flat);
   }
-  if (!wire_->send_head(*this, answer, {})) return false;
-  on_begun(answer);
-  return write(std::move(content)) && end({});
+  return begin_plainly(answer) && write(std::move(content)) && end({});
 }
 
-bool ExchangeState::begin(AnswerHead answer) {
+bool ExchangeState::begin(ServerResponseHead answer) {
   if (!may_begin(answer)) return false;
+  answer.status = status_to_send(answer.status);
   const CodingChoice choice = choose_coding(answer);
   return choice == CodingChoice::unsuitable ? begin_plainly(answer) : begin_as(choice, answer);
 }
 
-bool ExchangeState::begin_plainly(const AnswerHead& answer) {
-  if (!wire_->send_head(*this, answer, {})) return false;
-  on_begun(answer);
-  return true;
+bool ExchangeState::begin_plainly(const ServerResponseHead& answer) {
+  return send_head(answer, {});
 }
 
 bool ExchangeState::takes(std::uint64_t size) const {
@@ -107,7 +128,7 @@ bool ExchangeState::takes(std::uint64_t size) const {
 }
 
 void ExchangeState::took(std::uint64_t size) {
-  if (compressor_ == nullptr) sent_ += size;
+  if (compressor_ == nullptr && !drops_body_) sent_ += size;
   if (is_sized_) left_ -= size;
 }
 
@@ -155,23 +176,25 @@ std::error_code ExchangeState::send_file(int file, std::uint64_t offset, std::ui
 }
 
 bool ExchangeState::end(const Fields& behind) {
-  if (!takes(0)) return false;
+  if (!takes(0) || !may_be_trailers(behind)) return false;
   const bool is_short = is_sized_ && left_ != 0 && !drops_body_;
   if (is_short) return give_up(), false;
   if (compressor_ != nullptr && !end_compression()) return give_up(), false;
   if (!drops_body_ && !wire_->send_end(*this, behind)) return false;
-  end_answer();
+  end_response();
   return true;
 }
 
-void ExchangeState::end_answer() {
+void ExchangeState::end_response() {
   answer_ = Answer::ended;
   if (uses_ == 0) wire_->settle_later(*this);
 }
 
-bool ExchangeState::inform(const AnswerHead& answer) {
-  if (wire_ == nullptr || answer_ != Answer::none || !is_informational(answer.status)) return false;
-  return wire_->inform(*this, answer);
+bool ExchangeState::inform(const ServerResponseHead& answer) {
+  const bool is_interim =
+      is_informational(answer.status) && answer.status != Status::switching_protocols;
+  if (wire_ == nullptr || answer_ != Answer::none || !is_interim) return false;
+  return may_send(*answer.fields, kFramingFields) && wire_->inform(*this, answer);
 }
 
 Result<Stream> ExchangeState::upgrade(std::string_view protocol, const Fields& fields) {
@@ -181,7 +204,57 @@ Result<Stream> ExchangeState::upgrade(std::string_view protocol, const Fields& f
           ? view().method == Method::connect
           : framing.asks_upgrade && view().fields.list(FieldId::upgrade).contains(protocol);
   if (!is_asked || body != Body::none) return std::unexpected(system_error(EPROTO));
+  if (!may_send(fields, kOwnFields)) return std::unexpected(system_error(EINVAL));
+  const bool is_http1 = view().version != Version::http_2 && !protocol.empty();
+  const Status status = is_http1 ? Status::switching_protocols : Status::ok;
+  if (additions_ != nullptr && !call_before_response(status))
+    return std::unexpected(system_error(EINVAL));
   return wire_->upgrade(*this, protocol, fields);
+}
+
+// ---- what middleware attaches
+
+ExchangeAdditions* ExchangeState::additions() {
+  if (additions_ == nullptr) additions_.reset(new (std::nothrow) ExchangeAdditions);
+  return additions_.get();
+}
+
+bool ExchangeState::add_field(FieldName name, std::string_view value) {
+  if (!may_add() || (name.id != FieldId::other && (bit_of(name.id) & kOwnFields) != 0))
+    return false;
+  ExchangeAdditions* additions = this->additions();
+  return additions != nullptr && additions->fields.add(name, value);
+}
+
+bool ExchangeState::add_fields(const Fields& fields) {
+  return may_add() && additions() != nullptr && additions_->fields.add_all(fields);
+}
+
+bool ExchangeState::before_response(BeforeResponse function) {
+  if (!may_add() || additions() == nullptr) return false;
+  additions_->before_response.push_back(std::move(function));
+  return true;
+}
+
+bool ExchangeState::on_end(OnExchangeEnd function) {
+  if (wire_ == nullptr || additions() == nullptr) return false;
+  additions_->on_end.push_back(std::move(function));
+  return true;
+}
+
+bool ExchangeState::attach(AttributeNode* node) {
+  const bool is_attached = wire_ != nullptr && additions() != nullptr;
+  is_attached ? additions_->attach(node) : node->destroy(node);
+  return is_attached;
+}
+
+// Each is called once, also if the header section cannot be sent, so that no field is added twice.
+bool ExchangeState::call_before_response(Status status) {
+  std::vector<BeforeResponse> functions = std::exchange(additions_->before_response, {});
+  for (BeforeResponse& function : functions) {
+    if (!guard([&] { function(status, additions_->fields); })) return false;
+  }
+  return may_send(additions_->fields, kOwnFields) || note_refusal(EINVAL);
 }
 
 // ---- the request's body
@@ -197,17 +270,28 @@ bool ExchangeState::start(ExchangeHandler& handler) {
   return true;
 }
 
+// Starts the measurement of the body's rate, also after a pause: its time does not count.
 void ExchangeState::begin_reading() {
   reading_since = last_arrival = loop().now();
   received_before = received;
 }
 
-// Without a body it is told so, too.
-bool ExchangeState::start(std::unique_ptr<BodyReader> reader) {
+// The reader is also called for a request without a body. If Content-Length shows that the body is
+// too long, the body is not asked for.
+bool ExchangeState::start(std::unique_ptr<OwnedHandler> reader, std::size_t most) {
   if (wire_ == nullptr) return false;
+  if (framing.size > most && framing.size - received > most) {
+    respond_refusal({Status::content_too_large, "the body is too long"});
+    return false;
+  }
   if (body == Body::none) body = Body::waiting;
-  reader_ = std::move(reader);
-  return start(*reader_);
+  owned_.swap(reader);  // The destructor of the old one may use the exchange.
+  return start(*owned_);
+}
+
+void ExchangeState::own(std::unique_ptr<OwnedHandler> handler) {
+  owned_.swap(handler);
+  handler_ = owned_.get();
 }
 
 bool ExchangeState::is_body_slow(Nanos timeout, std::uint64_t min_rate, Nanos now) const {
@@ -218,12 +302,12 @@ bool ExchangeState::is_body_slow(Nanos timeout, std::uint64_t min_rate, Nanos no
   return elapsed > kRateGrace && received - received_before < seconds * min_rate;
 }
 
-std::unique_ptr<BodyReader> ExchangeState::take_reader() {
+std::unique_ptr<OwnedHandler> ExchangeState::take_owned() {
   handler_ = nullptr;
-  return std::move(reader_);
+  return std::move(owned_);
 }
 
-// What nobody is told of is not to wait.
+// A discarded body cannot be paused: it would never be read to its end.
 void ExchangeState::pause() {
   if (wire_ == nullptr || body == Body::discarded || std::exchange(is_paused_, true)) return;
   wire_->pause(*this);
@@ -244,7 +328,7 @@ std::string ExchangeState::param(std::string_view name) const {
   return {};
 }
 
-// ---- how it begins and ends
+// ---- beginning and end
 
 void ExchangeState::attach(Wire& wire, Nanos now) {
   wire_ = &wire;
@@ -266,7 +350,16 @@ bool ExchangeState::keep_head() {
   if (!kept_.empty()) return true;
   if (!kept_.copy(head_text, head)) return false;
   view_ = &kept_.view();
-  check_request(*view_, target);  // Which refers to the copy now.
+  check_request(*view_, target);  // Refers to the copy from now on.
+  return true;
+}
+
+bool ExchangeState::limit_body(std::uint64_t most) {
+  if (framing.size > most) {
+    respond_refusal({Status::content_too_large, "the body is too long"});
+    return false;
+  }
+  max_body = std::min(max_body, most);
   return true;
 }
 
@@ -281,42 +374,98 @@ void ExchangeState::give_up() {
   if (wire_ != nullptr) wire_->abort(*this);
 }
 
-// Nobody answers any more, and nobody wants what is left of the body.
+Address ExchangeState::peer() const {
+  if (const Wire* wire = visible_wire()) return wire->peer();
+  return end_ == nullptr ? Address() : end_->peer;
+}
+
+Address ExchangeState::client() const {
+  if (const Wire* wire = visible_wire())
+    return wire->server().client_of(view().fields, wire->peer(), wire->is_local());
+  return end_ == nullptr ? Address() : end_->client;
+}
+
+std::optional<TlsInfo> ExchangeState::tls() const {
+  if (const Wire* wire = visible_wire()) return wire->tls();
+  return end_ == nullptr ? std::nullopt : end_->tls;
+}
+
+const Wire* ExchangeState::visible_wire() const {
+  if (wire_ != nullptr) return wire_;
+  return parted_.carrier != nullptr && !parted_.carrier->is_gone() ? parted_.wire : nullptr;
+}
+
+// The handle was destroyed: there will be no response by the user, and the rest of the body is
+// discarded.
 void ExchangeState::leave() {
   const Use use(*this);
   has_handle_ = false;
   handler_ = nullptr;
+  end_without_handler();
+}
+
+void ExchangeState::end_without_handler() {
   if (wire_ == nullptr) return;
   if (answer_ == Answer::begun) return give_up();
-  const AnswerHead failure = {.status = Status::internal_server_error};
-  if (answer_ == Answer::none && !respond(failure, Bytes())) return give_up();
+  // respond() clears refused_with_, but the log must have the reason.
+  const int refused_with = refused_with_;
+  if (answer_ == Answer::none && !respond_failure()) return give_up();
+  refused_with_ = refused_with;
   if (body == Body::reading) body = Body::waiting;
-  if (uses_ == 1) wire_->settle_later(*this);  // Else whoever called sees to it.
+  if (uses_ == 1) wire_->settle_later(*this);  // Otherwise the caller on the stack settles it.
 }
 
-void ExchangeState::detach(std::error_code error) {
-  const Use use(*this);
+void ExchangeState::part(const Watch* carrier) {
+  if (keepers_ != 0 && !keep_head()) forget_head();
+  if (carrier != nullptr) parted_ = {.wire = wire_, .carrier = carrier};
   wire_ = nullptr;
-  ExchangeList::remove(*this);
+  if (is_in(ExchangeRow::in_progress)) ExchangeList::remove(*this, ExchangeRow::in_progress);
+  if (is_in(ExchangeRow::due)) ExchangeList::remove(*this, ExchangeRow::due);
   drop_compressor();
-  const std::unique_ptr<BodyReader> reader = std::move(reader_);
+}
+
+void ExchangeState::release_handler(std::error_code error) {
+  const std::unique_ptr<OwnedHandler> owned = std::move(owned_);
   ExchangeHandler* handler = std::exchange(handler_, nullptr);
-  if (handler != nullptr && reader == nullptr) handler->on_closed(error);
+  if (handler != nullptr && owned == nullptr) guard([&] { handler->on_closed(error); });
 }
 
-void ExchangeState::detach_unheard() {
-  handler_ = nullptr;
-  detach({});
+void ExchangeState::detach_without_callback() {
+  const Use use(*this);
+  part();
+  drop_handler();
 }
 
-void ExchangeState::give_back_unless_used() {
-  if (uses_ == 0 && wire_ == nullptr && !has_handle_) pool_.give_back(this);
+bool ExchangeState::keep_end(std::error_code error, Nanos now) {
+  if (!keep_head()) return false;
+  end_.reset(new (std::nothrow) End{
+      .error = error, .at = now, .peer = peer(), .client = client(), .tls = tls()});
+  uses_ += end_ != nullptr;
+  return end_ != nullptr;
 }
 
-// For the next one.
-void ExchangeState::reset() {
-  static_cast<RequestView&>(head) = {};
+void ExchangeState::let_go_of_end() {
+  --uses_;
+  give_back_unless_used();
+}
+
+void ExchangeState::forget_head() {
+  static_cast<RequestView&>(head) = {.method = head.method};
   target = {};
+  view_ = &head;
+}
+
+// Attributes are destroyed last: their destructors, which are the user's, may destroy the server.
+void ExchangeState::give_back() {
+  if (additions_ == nullptr) return pool_.give_back(this);
+  const std::unique_ptr<ExchangeAdditions> additions = std::move(additions_);
+  pool_.give_back(this);
+}
+
+// Prepares the state for its next request.
+void ExchangeState::reset() {
+  forget_head();
+  head.method = Method::other;
   looked_at = 0;
   body = Body::none;
   received = 0;
@@ -324,13 +473,18 @@ void ExchangeState::reset() {
   compression = Compression::none;
   taken = 0;
   param_count = 0;
-  view_ = &head;
-  kept_.clear();
-  drop_compressor();
+  has_deadline = is_counted = false;
   left_ = sent_ = 0;
-  is_sized_ = false;
+  status_ = {};
   answer_ = Answer::none;
-  drops_body_ = is_paused_ = has_deadline = is_counted = false;
+  is_sized_ = drops_body_ = is_paused_ = false;
+  refused_with_ = 0;
+  has_thrown_ = false;
+  reason_ = {};
+  route = {};
+  kept_.clear();
+  end_.reset();
+  drop_compressor();
 }
 
 }  // namespace spate::http

@@ -1,5 +1,5 @@
-// ExchangeState: what an Exchange is the handle of. It belongs to its wire and to the handle
-// together, and goes back to the pool when it has neither, and no callback of it is running.
+// ExchangeState: the state behind an Exchange. It belongs to its wire and to the handle together.
+// It returns to the pool when it has neither, and no callback of it is running.
 #pragma once
 
 #include <cstddef>
@@ -11,29 +11,34 @@
 #include <system_error>
 #include <utility>
 
+#include "core/user_code.h"
 #include "http/codec/chunked.h"
 #include "http/codec/framing.h"
 #include "http/codec/head.h"
 #include "http/codec/outgoing.h"
 #include "http/codec/target.h"
-#include "http/server/answer_coding.h"
+#include "http/server/exchange_additions.h"
 #include "http/server/exchange_list.h"
+#include "http/server/lifetime.h"
+#include "http/server/response_coding.h"
 #include "http/server/wire.h"
 #include "spate/http/exchange.h"
 
 namespace spate::http {
 
-class BodyReader;
 class Compressor;
 class ExchangePool;
+class OwnedHandler;
 class ServerCore;
+class Service;
 
-// What becomes of an exchange whose request is refused.
+// Returns the error for the handler and the log of a refused request.
 std::error_code error_of(const Refusal& refusal);
 
 class ExchangeState {
  public:
   static ExchangeState* of(const Exchange& exchange) { return exchange.state_; }
+  static const ExchangeState& of(const Request& request) { return request.state_; }
 
   ExchangeState(const ExchangeState&) = delete;
   ExchangeState& operator=(const ExchangeState&) = delete;
@@ -42,36 +47,58 @@ class ExchangeState {
   const Request& request() const { return request_; }
   const RequestView& view() const { return *view_; }
 
-  // ---- what Exchange's functions of the same name do
+  // ---- the functions of Exchange
 
   bool is_open() const { return wire_ != nullptr && answer_ != Answer::ended; }
-  bool respond(AnswerHead answer, Bytes content);
-  void respond_refusal(const Refusal& refusal);
-  bool respond(AnswerHead answer, Buffer&& content);
-  bool begin(AnswerHead answer);
+  bool respond(ServerResponseHead answer, Bytes content);
+  // Responds with the refusal's status, `fields`, and `text` with a newline as its body. on_refused
+  // may change both. False if there was a response.
+  bool respond_refusal(const Refusal& refusal, std::string_view text,
+                       const Fields* fields = nullptr);
+  bool respond_refusal(const Refusal& refusal) { return respond_refusal(refusal, refusal.reason); }
+  // Returns why the request was refused; empty if it was not.
+  std::string_view reason() const { return reason_; }
+  bool respond(ServerResponseHead answer, Buffer&& content);
+  bool begin(ServerResponseHead answer);
   bool write(Bytes bytes);
   bool write(Buffer&& buffer);
   std::error_code send_file(int file, std::uint64_t offset, std::uint64_t size);
   bool end(const Fields& behind);
-  bool inform(const AnswerHead& answer);
+  bool inform(const ServerResponseHead& answer);
   std::size_t queued() const { return wire_ == nullptr ? 0 : wire_->queued(); }
   bool is_full() const { return wire_ != nullptr && wire_->is_full(); }
   bool start(ExchangeHandler& handler);
-  bool start(std::unique_ptr<BodyReader> reader);
+  // Reads the body, unless it is known to be longer than `most`.
+  bool start(std::unique_ptr<OwnedHandler> reader, std::size_t most);
+  // Sets the handler without asking for the body.
+  void own(std::unique_ptr<OwnedHandler> handler);
   void pause();
   void resume();
   bool set_deadline(Nanos timeout);
+  // Responds 413 to a body of more than `most` bytes, when that is known. Returns false if it was.
+  bool limit_body(std::uint64_t most);
   void give_up();
   Result<Stream> upgrade(std::string_view protocol, const Fields& fields);
-  void leave();  // The handle is being destroyed.
+  void leave();  // Called when the handle is destroyed.
 
-  Address peer() const { return wire_ == nullptr ? Address() : wire_->peer(); }
+  bool add_field(FieldName name, std::string_view value);
+  // Adds all of `fields`, which have none of the server's own.
+  bool add_fields(const Fields& fields);
+  bool before_response(BeforeResponse function);
+  bool on_end(OnExchangeEnd function);
+  bool attach(AttributeNode* node);
+  AttributeNode* find_attribute(const void* key) const {
+    return additions_ == nullptr ? nullptr : additions_->find(key);
+  }
 
-  std::optional<TlsInfo> tls() const { return wire_ == nullptr ? std::nullopt : wire_->tls(); }
+  Address peer() const;
+  // Returns the address of the client, behind trusted proxies.
+  Address client() const;
+  std::optional<TlsInfo> tls() const;
 
-  // ---- what a wire does with it
+  // ---- called by the wire
 
-  // While one lives, the state does.
+  // Keeps the state from returning to the pool, on the stack of code that calls user code.
   class Use {
    public:
     explicit Use(ExchangeState& state) : state_(state) { ++state_.uses_; }
@@ -86,131 +113,232 @@ class ExchangeState {
     ExchangeState& state_;
   };
 
-  // A head is expected.
+  // Begins to receive a header section.
   void attach(Wire& wire, Nanos now);
-  // The head is there, in `head`, and what it means.
+  // Called when `head` is complete and was interpreted.
   void open(const Framing& framing, Nanos now);
   Exchange make_handle() {
     has_handle_ = true;
     return Exchange(this);
   }
-  // Its handler is a BodyReader, which goes with what is returned.
-  std::unique_ptr<BodyReader> take_reader();
-  // Copies the head: the bytes are going. False when memory runs out.
+  // Releases the handler that it owns.
+  std::unique_ptr<OwnedHandler> take_owned();
+  // Copies the header section, before its bytes become invalid. False when memory runs out.
   bool keep_head();
+  // Replaces a header section that cannot be parsed by an empty one. The method stays, because the
+  // response to HEAD has no body.
+  void forget_head();
+  // Calls `function`, which calls user code, and returns true. If an exception leaves it, reports
+  // that to the server, and returns false: the caller ends what the user code was called for.
+  template <class Function>
+  [[gnu::always_inline]] bool guard(Function&& function) {
+    return guard_user(std::forward<Function>(function), [this] { report_exception(); });
+  }
+  // Called inside a catch block. Marks the exchange, so that its record has HttpError::exception.
+  [[gnu::cold]] void report_exception() noexcept;
+  // Called after an exception left the handler: responds 500, or resets an exchange whose response
+  // has begun, and makes the handler's last call.
+  [[gnu::cold]] void fail();
+  // Calls the service. An exception ends the exchange.
+  static void serve(Service& service, Exchange exchange);
   // Calls the handler, if there is one. False if the exchange is over afterwards.
   template <class Function>
   bool tell(Function function) {
-    if (handler_ != nullptr) function(*handler_);
+    if (handler_ != nullptr && !guard([&] { function(*handler_); })) [[unlikely]]
+      fail();
     return wire_ != nullptr;
   }
-  // The wire has no more to do with it; its handler is told.
-  void detach(std::error_code error);
-  void detach_unheard();
+  // Returns a stand-in for the request of an upgraded connection, with its route and peer.
+  void stand_in(std::string_view its_route, const Address& peer);
+  // Detaches from the wire. Until forget_carrier(), the request still reports the peer while the
+  // wire's carrier, which `carrier` watches, exists.
+  void part(const Watch* carrier = nullptr);
+  void forget_carrier() { parted_ = {}; }
+  // Calls on_closed(), and forgets the handler.
+  void report_closed(std::error_code error) {
+    if (handler_ != nullptr || owned_ != nullptr) release_handler(error);
+  }
+  void drop_handler() {
+    handler_ = nullptr;
+    report_closed({});
+  }
+  // Returns the fields that were added to the response, or nullptr.
+  const Fields* added_fields() const {
+    return additions_ == nullptr ? nullptr : &additions_->fields;
+  }
+  // Returns whether functions will be called at the end.
+  bool has_on_end() const { return additions_ != nullptr && !additions_->on_end.empty(); }
+  // Removes these functions, and returns them.
+  std::vector<OnExchangeEnd> take_on_end() {
+    return additions_ == nullptr ? std::vector<OnExchangeEnd>() : std::move(additions_->on_end);
+  }
+
+  // Detaches from the wire without calling the handler.
+  void detach_without_callback();
   Wire* wire() const { return wire_; }
 
-  RequestHead head;
-  const char* head_text = nullptr;  // Where it lies.
-  RequestTarget target;
-  std::size_t looked_at = 0;  // Of an unfinished head.
+  // Keeps the data for the log, and the state itself, until let_go_of_end(): for an exchange that
+  // leaves its wire. False when memory runs out.
+  bool keep_end(std::error_code error, Nanos now);
+  void let_go_of_end();
+  struct End {
+    std::error_code error{};
+    Nanos at{0};
+    Address peer{};
+    Address client{};
+    std::optional<TlsInfo> tls{};
+  };
+  // Valid after keep_end().
+  const End& end_kept() const { return *end_; }
 
-  // The request's body.
+  RequestHead head;
+  const char* head_text = nullptr;  // The text that `head` refers to.
+  RequestTarget target;
+  std::size_t looked_at = 0;  // Scanned bytes of an incomplete header section, which are not
+                              // scanned again.
+
+  // ---- the request's body
   enum class Body : std::uint8_t {
-    none,       // There is none.
-    waiting,    // Nobody has asked for it.
-    reading,    //
-    discarded,  // Nobody has, and the answer has ended.
+    none,       // The request has none.
+    waiting,    // Not asked for yet.
+    reading,    // Asked for.
+    discarded,  // Not asked for, and the response has ended.
     ended,
   };
   Body body = Body::none;
   Framing framing{};
-  ChunkedDecoder chunks{};      // If it is chunked.
+  ChunkedDecoder chunks{};      // For a chunked body.
   Fields trailers{};            //
-  std::uint64_t body_left = 0;  // Else.
+  std::uint64_t body_left = 0;  // For a sized body: bytes that are still to arrive.
   std::uint64_t received = 0;
   std::uint64_t max_body = UINT64_MAX;
   bool has_deadline = false;
 
-  // The answer.
+  // ---- the response
   enum class Answer : std::uint8_t { none, begun, ended };
   Answer answer() const { return answer_; }
-  Outgoing outgoing{};  // Once it has begun.
+  Outgoing outgoing{};  // Valid once the response has begun.
   Compression compression = Compression::none;
-  Status status() const { return status_; }
+  // Returns the status as it was sent; 499 if there was no response.
+  Status status() const { return answer_ == Answer::none ? kNoResponse : status_; }
+  // Called by the wire after it has sent the response to an upgrade.
+  void note_upgrade(Status status) {
+    status_ = status;
+    answer_ = Answer::ended;
+  }
   std::uint64_t sent() const { return sent_; }
+  // Returns false, for a response that the program cannot send. It is logged if no other follows.
+  bool note_refusal(int error);
+  // Returns the error of the record of an exchange that ended with `error`.
+  std::error_code logged_error(std::error_code error) const;
 
-  // More of the body is to come, and to be taken.
+  // True if the handler accepts more of the body.
   bool is_reading() const { return body == Body::reading && !is_paused_; }
   void discard_body() {
     body = Body::discarded;
     is_paused_ = false;
   }
-  bool is_counted = false;  // Among the server's exchanges.
+  bool is_in(ExchangeRow row) const {
+    return links[static_cast<std::size_t>(row)].list != nullptr;
+  }
+  bool is_counted = false;  // Included in the server's number of exchanges.
   bool is_paused() const { return is_paused_; }
-  // A body that is being read comes more slowly than that, in bytes a second, or not at all.
+  // Returns whether a body that is being read arrives more slowly than `min_rate` bytes per second,
+  // or not at all for `timeout`.
   bool is_body_slow(Nanos timeout, std::uint64_t min_rate, Nanos now) const;
   bool is_over() const {
     return answer_ == Answer::ended && (body == Body::none || body == Body::ended);
   }
 
-  // In loop time.
-  Nanos began{0};          // Its first byte, then: its head.
-  Nanos reading_since{0};  // Without a pause.
+  // ---- loop times
+  Nanos began{0};          // When the first byte of the header section arrived, then when it was
+                           // complete.
+  Nanos reading_since{0};  // The begin of reading without a pause.
   Nanos last_arrival{0};
-  Nanos last_progress{0};             // Of what we send.
-  std::uint64_t received_before = 0;  // At reading_since.
-  std::uint64_t taken = 0;            // Of what we send, at last_progress.
+  Nanos last_progress{0};             // When the client last took bytes of the response.
+  std::uint64_t received_before = 0;  // Value of `received` at reading_since.
+  std::uint64_t taken = 0;            // Bytes of the response that the client had taken at
+                                      // last_progress.
 
-  ExchangeLink link;
+  ExchangeLink links[kExchangeRows];
 
-  // What a router has found in the path.
+  // A parameter that a router found in the path.
   struct Param {
-    std::string_view name;  // The router's.
-    std::size_t at;         // In the path.
+    std::string_view name;  // Never destroyed.
+    std::size_t at;         // Offset in the path.
     std::size_t size;
   };
   static constexpr std::size_t kMostParams = 8;
   std::string param(std::string_view name) const;
   Param params[kMostParams];
   std::size_t param_count = 0;
+  std::string_view route;  // The pattern that matched; never destroyed.
 
  private:
+  friend class ExchangeKeeper;
   friend class ExchangePool;
   friend class Request;
 
   explicit ExchangeState(ExchangePool& pool);
   ~ExchangeState();
 
+  static constexpr Status kNoResponse{499};
+
+  struct Parted {
+    const Wire* wire = nullptr;
+    const Watch* carrier = nullptr;
+  };
+
+  const Wire* visible_wire() const;
+  // Responds 500, or resets the exchange if the response has begun; discards the body.
+  void end_without_handler();
   void begin_reading();
-  bool may_begin(const AnswerHead& answer) const;
-  CodingChoice choose_coding(const AnswerHead& answer) const;
-  bool respond_as(CodingChoice choice, AnswerHead answer, Bytes content);
-  bool respond_plainly(const AnswerHead& answer, Bytes content);
-  bool begin_as(CodingChoice choice, AnswerHead answer);
-  bool begin_plainly(const AnswerHead& answer);
-  void on_begun(const AnswerHead& answer);
+  bool may_begin(const ServerResponseHead& answer);
+  Status status_to_send(Status status) const;
+  CodingChoice choose_coding(const ServerResponseHead& answer) const;
+  bool respond_as(CodingChoice choice, ServerResponseHead answer, Bytes content);
+  bool respond_plainly(const ServerResponseHead& answer, Bytes content);
+  bool respond_shaped(const Refusal& refusal, std::string_view text, const Fields* fields);
+  bool begin_as(CodingChoice choice, ServerResponseHead answer);
+  bool begin_plainly(const ServerResponseHead& answer);
+  bool send_head(const ServerResponseHead& answer, Bytes body);
+  void on_begun(const ServerResponseHead& answer);
+  bool may_add() const { return wire_ != nullptr && answer_ == Answer::none; }
+  ExchangeAdditions* additions();
+  // Returns false if the added fields cannot be sent.
+  bool call_before_response(Status status);
+  bool respond_failure();
   bool compress(Bytes bytes);
   bool end_compression();
   bool send_compressed(Buffer&& coded);
-  void drop_compressor();
+  void drop_compressor() {
+    if (compressor_ != nullptr) return_compressor();
+  }
+  void return_compressor();
   std::error_code compress_file(int file, std::uint64_t offset, std::uint64_t size);
-  void end_answer();
+  std::error_code compress_range(int file, std::uint64_t offset, std::uint64_t size);
+  void end_response();
   bool takes(std::uint64_t size) const;
   void took(std::uint64_t size);
-  void give_back_unless_used();
+  void give_back_unless_used() {
+    if (uses_ == 0 && wire_ == nullptr && !has_handle_ && keepers_ == 0) give_back();
+  }
+  void release_handler(std::error_code error);
+  void give_back();
   void reset();
 
   ExchangePool& pool_;
   Wire* wire_ = nullptr;
   ExchangeHandler* handler_ = nullptr;
-  std::unique_ptr<BodyReader> reader_;
+  std::unique_ptr<OwnedHandler> owned_;
+  std::unique_ptr<ExchangeAdditions> additions_;
   Request request_{*this};
 
-  const RequestView* view_ = &head;  // That, or the copy.
+  const RequestView* view_ = &head;  // Points to `head`, or to the copy.
   HeadCopy<RequestView> kept_;
 
-  std::unique_ptr<Compressor> compressor_;  // Of an answer that has begun.
-  std::uint64_t left_ = 0;                  // Of one that is_sized_.
+  std::unique_ptr<Compressor> compressor_;  // For a compressed response that has begun.
+  std::uint64_t left_ = 0;                  // If is_sized_: bytes that are still to be written.
   std::uint64_t sent_ = 0;
   Status status_{};
   Answer answer_ = Answer::none;
@@ -218,7 +346,13 @@ class ExchangeState {
   bool drops_body_ = false;
   bool is_paused_ = false;
   bool has_handle_ = false;
+  bool has_thrown_ = false;   // An exception left the handler.
+  std::uint8_t keepers_ = 0;  // ExchangeKeepers.
   std::uint32_t uses_ = 0;
+  int refused_with_ = 0;
+  std::string_view reason_;
+  Parted parted_;
+  std::unique_ptr<End> end_;
 };
 
 }  // namespace spate::http

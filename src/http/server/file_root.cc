@@ -6,12 +6,12 @@ namespace spate::http {
 
 namespace {
 
-// Of an open() that meets directories that are being moved.
+// openat2() fails with EAGAIN while directories are being moved.
 constexpr int kMostTries = 4;
 
 }  // namespace
 
-// A sandbox that does not know openat2 forbids it: EPERM.
+// Sandboxes whose filter predates openat2 return EPERM.
 Result<FileRoot> FileRoot::open(const std::string& directory) {
   const long root = sys::open_root(directory.c_str());
   if (root < 0) return std::unexpected(sys::error_code(root));
@@ -38,7 +38,7 @@ long FileRoot::open_path(const std::string& path) const {
   return file;
 }
 
-// Name by name, and through no link: so it stays beneath the root.
+// Opens each component without following links, so that the path cannot leave the root.
 long FileRoot::walk(const std::string& path) const {
   sys::Descriptor through;
   int from = root_.get();

@@ -1,4 +1,4 @@
-// FileRoot: opens files beneath a directory, and nothing else.
+// FileRoot: opens files beneath a directory, and never outside of it.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ class FileRoot {
  public:
   static Result<FileRoot> open(const std::string& directory);
 
-  // `path` has neither dot segments nor a slash in front; empty is the root.
+  // `path` must have no dot segments and no leading slash; empty is the root.
   Result<OpenFile> find(const std::string& path) const;
 
  private:

@@ -6,7 +6,7 @@
 #include <new>
 #include <utility>
 
-#include "http/server/file_answer.h"
+#include "http/server/file_response.h"
 #include "http/server/file_root.h"
 #include "http/server/listing.h"
 #include "spate/http/media_type.h"
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kWellKnown = "/.well-known";
 
-// A name in it begins with a dot. `path` is normal.
+// True if a component begins with a dot. `path` is normalized.
 bool is_hidden(std::string_view path) {
   const bool is_well_known = path.starts_with(kWellKnown) &&
                              (path.size() == kWellKnown.size() || path[kWellKnown.size()] == '/');
@@ -41,7 +41,7 @@ void refuse(Exchange& exchange, std::error_code error) {
     case EIO:
       exchange.respond(Status::internal_server_error, "the file cannot be read\n");
       break;
-    default:  // Not there, not beneath the root, or nothing that can be opened.
+    default:  // Missing, outside of the root, or not a file or directory.
       exchange.respond(Status::not_found, "there is nothing here\n");
   }
 }
@@ -53,7 +53,7 @@ class Files::Tree {
   Tree(FileRoot root, FilesOptions options)
       : root_(std::move(root)), options_(std::move(options)) {}
 
-  // `path` is normal, if it is one.
+  // `path` is normalized; nullopt if it must not be served.
   void serve(Exchange& exchange, const std::optional<std::string>& path);
 
  private:
@@ -64,7 +64,7 @@ class Files::Tree {
 
   FileRoot root_;
   FilesOptions options_;
-  Fields fields_;  // Of the answer at hand; kept for its memory.
+  Fields fields_;  // The fields of the current response; a member so that its memory is reused.
 };
 
 void Files::Tree::serve(Exchange& exchange, const std::optional<std::string>& path) {
@@ -85,8 +85,8 @@ void Files::Tree::serve(Exchange& exchange, const std::optional<std::string>& pa
   send(exchange, name, *found);
 }
 
-// To the path of the request, as it may be beneath a prefix that a route has taken off. As a normal
-// path it has only one slash in front: two would be another host.
+// Redirects to the path of the request, because a route may have removed a prefix from `path`.
+// Normalizing leaves one leading slash: two would name another host.
 void Files::Tree::redirect(Exchange& exchange, const std::string& path) {
   std::string to = percent_encode_path(path) + '/';
   const std::string_view query = exchange.request().query();
@@ -98,8 +98,8 @@ void Files::Tree::redirect(Exchange& exchange, const std::string& path) {
 
 void Files::Tree::serve_directory(Exchange& exchange, const std::string& path,
                                   OpenFile& directory) {
-  const std::string asked = normal_path(exchange.request().path()).value_or("/");
-  if (!asked.ends_with('/')) return redirect(exchange, asked);
+  const std::string requested = normal_path(exchange.request().path()).value_or("/");
+  if (!requested.ends_with('/')) return redirect(exchange, requested);
   std::string name = path.substr(1);
   if (!name.empty() && !name.ends_with('/')) name += '/';
   if (!options_.index.empty()) {
@@ -123,10 +123,10 @@ void Files::Tree::send(Exchange& exchange, const std::string& name, OpenFile& fi
     fields_.set(FieldId::vary, "Accept-Encoding");
     prefer_compressed(exchange.request(), name, file);
   }
-  FileAnswer(exchange, fields_, file, type).send();
+  FileResponse(exchange, fields_, file, type).send();
 }
 
-// One that is older is left over from an earlier version of the file.
+// A compressed file that is older belongs to an earlier version of the file.
 void Files::Tree::prefer_compressed(const Request& request, const std::string& name,
                                     OpenFile& file) {
   struct Neighbour {
@@ -171,7 +171,7 @@ void Files::serve(Exchange exchange) {
   tree_->serve(exchange, path);
 }
 
-// As if it had come in escapes: so it is made normal in one place.
+// Encodes the path, so that it passes through the same normalization as a request's.
 void Files::serve(Exchange exchange, std::string_view path) {
   const std::string encoded = percent_encode_path(path);
   const std::optional<std::string> normal = normal_path('/' + encoded);

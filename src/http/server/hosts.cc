@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "http/server/exchange_state.h"
 #include "spate/assert.h"
 
 namespace spate::http {
@@ -11,7 +12,7 @@ namespace {
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// Without its port and the root's dot, in lower case.
+// Returns the host in lower case, without the port and the trailing dot.
 std::string name_in(std::string_view authority) {
   const std::size_t from = authority.starts_with('[') ? authority.find(']') : 0;
   std::string name(authority.substr(0, authority.find(':', from)));
@@ -30,7 +31,7 @@ Hosts::~Hosts() = default;
 void Hosts::add(std::string_view host, Service& service) {
   if (host.starts_with("*.")) host.remove_prefix(1);
   const bool is_new = services_.emplace(name_in(host), &service).second;
-  SPATE_ASSERT(is_new, "a second service for a host");
+  SPATE_ASSERT(is_new, "the host already has a service");
   static_cast<void>(is_new);
 }
 
@@ -47,7 +48,8 @@ Service* Hosts::find(std::string_view host) const {
 void Hosts::on_request(Exchange exchange) {
   Service* service = find(name_in(exchange.request().host()));
   if (service != nullptr) return service->on_request(std::move(exchange));
-  exchange.respond(Status::misdirected_request, "this host is not served here\n");
+  ExchangeState::of(exchange)->respond_refusal(
+      {Status::misdirected_request, "this host is not served here"});
 }
 
 }  // namespace spate::http

@@ -1,5 +1,5 @@
-// Http1Connection's way in: heads and bodies, and the life of an exchange. Answers are written in
-// http1_answer.cc.
+// Http1Connection's input: header sections and bodies, and the begin and end of exchanges.
+// Responses are in http1_response.cc.
 #include "http/server/http1_connection.h"
 #include "http/codec/system_error.h"
 
@@ -8,35 +8,44 @@
 #include <new>
 #include <utility>
 
-#include "http/codec/proxy_protocol.h"
 #include "http/codec/request_check.h"
 #include "http/server/server_core.h"
 #include "spate/error.h"
+#include "spate/net/proxy_protocol.h"
+#include "spate/net/stream_use.h"
 
 namespace spate::http {
 
 namespace {
 
-// For somebody, or for nobody.
+// For the handler, or to discard it.
 bool takes_body(const ExchangeState& state) {
   return state.is_reading() || state.body == ExchangeState::Body::discarded;
 }
 
-// All of the body has been received, and that is to be told.
+// True if the whole body was received, and its end was not reported yet.
 bool is_at_end(const ExchangeState& state) {
   return state.framing.body != BodyKind::chunked && state.body_left == 0;
 }
 
-// Of a body that nobody wants, so that the connection may be used again.
+// Up to this much of an unwanted body is read so that the connection can be used again.
 constexpr std::uint64_t kMostDiscarded = 256 * 1024;
 
 }  // namespace
 
-Http1Connection::Http1Connection(ServerCore& server, Stream stream)
-    : server_(server), stream_(std::move(stream)) {}
+Http1Connection::Http1Connection(ServerCore& server, Stream stream,
+                                 std::unique_ptr<Address> peer)
+    : server_(server), stream_(std::move(stream)), peer_(std::move(peer)) {
+  set_use(stream_, StreamUse::http_request);
+}
 
 Http1Connection::~Http1Connection() {
-  if (state_ != nullptr) std::exchange(state_, nullptr)->detach_unheard();
+  if (state_ != nullptr) std::exchange(state_, nullptr)->detach_without_callback();
+}
+
+Address Http1Connection::peer() const {
+  if (peer_ == nullptr) peer_.reset(new (std::nothrow) Address(stream_.peer_address()));
+  return peer_ == nullptr ? stream_.peer_address() : *peer_;
 }
 
 void Http1Connection::start() {
@@ -44,6 +53,10 @@ void Http1Connection::start() {
     set(kInProxyHeader);
     stream_.set_deadline(server_.options().head_timeout);
   }
+  if (peer_ == nullptr && server_.keeps_peers())
+    peer_.reset(new (std::nothrow) Address(stream_.peer_address()));
+  if (server_.is_local(stream_)) set(kLocal);
+  // A client may end its side after the request, and still wait for the response.
   stream_.set_half_open(true);
   if (!stream_.set_idle_timeout(server_.options().idle_timeout)) return go();
   stream_.start(*this);
@@ -72,8 +85,8 @@ std::size_t Http1Connection::take_proxy_header(Bytes bytes) {
   const ProxyHeader header = parse_proxy_header(bytes);
   if (header.state == ProxyHeader::State::unfinished) return 0;
   const bool is_named = header.source.family() != Address::Family::none;
-  if (is_named) forwarded_.reset(new (std::nothrow) Address(header.source));
-  if (header.state == ProxyHeader::State::broken || (is_named && forwarded_ == nullptr)) {
+  if (is_named) peer_.reset(new (std::nothrow) Address(header.source));
+  if (header.state == ProxyHeader::State::broken || (is_named && peer_ == nullptr)) {
     server_.count_refused();
     this->abort(system_error(EBADMSG));
     return bytes.size();
@@ -83,7 +96,7 @@ std::size_t Http1Connection::take_proxy_header(Bytes bytes) {
   return header.size;
 }
 
-// What has come is for the next exchange, or for when somebody asks.
+// Leaves the input for the next exchange, or until the body is asked for.
 std::size_t Http1Connection::hold() {
   set(kHeld);
   update_reading();
@@ -113,6 +126,7 @@ std::size_t Http1Connection::take_head(Bytes bytes) {
   }
   if (parsed.state == Parsed::State::broken) {
     if (is_http2(bytes)) return become_http2(state), 0;
+    state.forget_head();
     refuse(state, parsed.refusal);
     return bytes.size();
   }
@@ -121,17 +135,18 @@ std::size_t Http1Connection::take_head(Bytes bytes) {
   return 0;
 }
 
-// What comes first from those who know that we speak it (RFC 9113 §3.4); of HTTP/1 it is broken.
+// Detects the preface of a client with prior knowledge of HTTP/2 (RFC 9113 §3.4). As HTTP/1 it
+// would be invalid.
 bool Http1Connection::is_http2(Bytes bytes) const {
   return requests_ == 0 && server_.options().http2 &&
          text_of(bytes).starts_with("PRI * HTTP/2.0\r\n\r\n");
 }
 
-// All that has come is the other's.
+// All input belongs to the new connection.
 void Http1Connection::become_http2(ExchangeState& state) {
   state_ = nullptr;
-  state.detach_unheard();
-  server_.add_http2(std::move(stream_), std::move(forwarded_));
+  state.detach_without_callback();
+  server_.add_http2(std::move(stream_), std::move(peer_));
   go();
 }
 
@@ -146,10 +161,10 @@ std::size_t Http1Connection::take_request(ExchangeState& state) {
     refuse(state, refusal);
     return size;
   }
-  clear(kInHead | kAskedBody);
+  clear(kInHead | kSentContinue);
   server_.unlist(state);
   ++requests_;
-  state.open(framing, server_.loop().now());
+  state.open(framing, server_.time_of_request());
   state.max_body = server_.options().max_body;
   state.compression = server_.options().compression;
   server_.serve(state.make_handle());
@@ -200,14 +215,14 @@ void Http1Connection::show_body(ExchangeState& state, Bytes piece) {
   state.tell([piece](ExchangeHandler& handler) { handler.on_body(piece); });
 }
 
-// False if that was the end of the exchange, or of this.
+// Returns false if this ended the exchange, or destroyed the connection.
 bool Http1Connection::end_body(ExchangeState& state, const FieldsView& trailers) {
   using Body = ExchangeState::Body;
   if (std::exchange(state.body, Body::ended) == Body::discarded) return true;
   return state.tell([&](ExchangeHandler& handler) { handler.on_body_end(trailers); });
 }
 
-// The connection ends behind the answer to that, if there is none yet.
+// Responds, unless there was a response, and closes the connection after it.
 void Http1Connection::refuse(ExchangeState& state, const Refusal& refusal) {
   server_.count_refused();
   set(kClosing);
@@ -217,21 +232,22 @@ void Http1Connection::refuse(ExchangeState& state, const Refusal& refusal) {
   is_answered ? finish(state, error_of(refusal)) : lose(state, error_of(refusal));
 }
 
-// ---- the client's end
+// ---- EOF from the client
 
 void Http1Connection::on_end() {
   set(kClientEnded);
   if (state_ == nullptr) return stream_.close();
   ExchangeState& state = *state_;
   const ExchangeState::Use use(state);
-  if (state.is_reading() && is_at_end(state) && !end_body(state, {})) return;  // Not told yet.
+  // The end of the body is reported first, if it was not yet.
+  if (state.is_reading() && is_at_end(state) && !end_body(state, {})) return;
   const bool is_cut = has(kInHead) || (state.body != ExchangeState::Body::none &&
                                        state.body != ExchangeState::Body::ended);
   if (!is_cut) {
     state.tell([](ExchangeHandler& handler) { handler.on_client_end(); });
     if (state.wire() == this) go_on(state);
   } else if (state.answer() == ExchangeState::Answer::ended) {
-    finish(state);
+    finish(state, state.body == ExchangeState::Body::reading ? lost() : std::error_code());
   } else {
     lose(state, lost());
   }
@@ -252,25 +268,25 @@ void Http1Connection::on_closed(std::error_code error) {
   const Watch watch(lifetime_);
   if (state_ != nullptr) {
     ExchangeState& state = *std::exchange(state_, nullptr);
-    const ExchangeState::Use use(state);
     const std::error_code reason = error ? error : lost();
-    if (!has(kInHead)) server_.note_end(state, reason);
-    state.detach(reason);
+    has(kInHead) ? state.detach_without_callback() : server_.conclude(state, reason, lifetime_);
   }
   if (!watch.is_gone()) go();
 }
 
 // ---- the exchange
 
-// After user code: what it has brought to an end, and what is to be kept.
+// Called after user code: handles events that it caused, and saves the state that must outlive the
+// callback.
 void Http1Connection::go_on(ExchangeState& state) {
   if (takes_body(state) && is_at_end(state)) {
     if (end_body(state, {})) go_on(state);
     return;
   }
   if (state.answer() == ExchangeState::Answer::ended) {
-    if (state.is_over() || !may_discard(state)) return finish(state);
-    if (state.body == ExchangeState::Body::waiting) return discard(state);
+    const bool is_waiting = state.body == ExchangeState::Body::waiting;
+    if (state.is_over() || (is_waiting && has(kClosing))) return finish(state);
+    if (is_waiting) return discard(state);
   }
   keep(state);
 }
@@ -282,56 +298,84 @@ void Http1Connection::discard(ExchangeState& state) {
   go_on(state);
 }
 
-// It goes on beyond the callback that it came in.
+// The exchange continues after the callback that delivered it, so the header section is copied.
 void Http1Connection::keep(ExchangeState& state) {
   if (!state.keep_head()) return lose(state, system_error(ENOMEM));
   if (server_.list(state)) stream_.set_idle_timeout(Nanos{0});
 }
 
-// A client that was not told to send its body may send it, or may not.
-bool Http1Connection::may_discard(const ExchangeState& state) const {
-  if (is_last(state)) return false;
-  if (state.framing.expects_continue && !has(kAskedBody) && state.received == 0) return false;
-  return state.body_left <= kMostDiscarded && state.received <= kMostDiscarded;
+// Returns whether another request may follow this one. Called once, when the response begins, which
+// announces the decision; kClosing stores it.
+bool Http1Connection::persists(const ExchangeState& state) const {
+  return !has(kClosing | kClientEnded) && state.framing.keeps_alive && !server_.is_draining() &&
+         requests_ < server_.options().max_requests && is_rest_short(state);
 }
 
-bool Http1Connection::is_last(const ExchangeState& state) const {
-  return has(kClosing | kClientEnded) || !state.framing.keeps_alive || server_.is_draining() ||
-         requests_ >= server_.options().max_requests;
+// True if the rest of the body is known to be short enough to be discarded. With "Expect:
+// 100-continue" it is unknown: a client without permission may send its body, or may not.
+bool Http1Connection::is_rest_short(const ExchangeState& state) const {
+  using Body = ExchangeState::Body;
+  if (state.body == Body::none || state.body == Body::ended) return true;
+  if (state.framing.expects_continue && !has(kSentContinue) && state.received == 0) return false;
+  return state.framing.body == BodyKind::sized && state.body_left <= kMostDiscarded;
 }
 
-// The answer has ended, and what is left of the body is of no interest.
+// The response has ended, and the rest of the body is not needed.
 void Http1Connection::finish(ExchangeState& state, std::error_code error) {
-  bool closes = is_last(state) || !state.is_over();
   if (state.has_deadline) stream_.set_deadline(Nanos{0});
   if (server_.unlist(state) && !stream_.set_idle_timeout(server_.options().idle_timeout))
-    closes = true;
-  server_.note_end(state, error);
-  state_ = nullptr;
-  clear(kHeld);
-  if (closes) {
     set(kClosing);
-    const bool is_clients_wish = state.is_over() && !state.framing.keeps_alive && !error;
-    stream_.close(is_clients_wish ? Linger::no : Linger::yes);
+  state_ = nullptr;
+  served_at_ = tick_of(server_.loop().now());
+  clear(kHeld);
+  if (has(kClosing | kClientEnded)) {
+    set(kClosing);
+    // A client that announced its last request sends nothing more. Other clients may have sent
+    // further requests: closing without lingering would reset the connection before they have read
+    // the response.
+    const bool is_last = !state.framing.keeps_alive || server_.is_draining();
+    stream_.close(state.is_over() && is_last && !error ? Linger::no : Linger::yes);
   } else {
     update_reading();
+    if (server_.is_draining()) server_.give_notice();
   }
-  state.detach(error);
+  server_.conclude(state, error, lifetime_);
 }
 
-// The answer cannot be given, or not whole.
+// There can be no response, or no complete one.
 void Http1Connection::lose(ExchangeState& state, std::error_code error) {
   const Watch watch(lifetime_);
-  if (!has(kInHead)) server_.note_end(state, error);
   state_ = nullptr;
   stream_.abort();
-  state.detach(error);
+  has(kInHead) ? state.detach_without_callback() : server_.conclude(state, error, lifetime_);
   if (!watch.is_gone()) go();
 }
 
-// Between two requests, if none has begun.
+// ---- the server's drain
+
+// Responses announce the drain. A connection that was closed before may still wait for its client.
+void Http1Connection::on_drain() {
+  if (state_ == nullptr && has(kClosing)) hurry(stream_);
+}
+
+// A client that has just connected, or just received a response, may be about to send a request.
+bool Http1Connection::is_at_rest() const {
+  constexpr std::uint16_t kTicks = 8;
+  const std::uint16_t now = tick_of(server_.loop().now());
+  return requests_ != 0 && static_cast<std::uint16_t>(now - served_at_) >= kTicks;
+}
+
+void Http1Connection::close_if_idle() {
+  if (is_at_rest()) close_to_requests();
+}
+
+// Closes the connection if it is between two requests.
 void Http1Connection::close_to_requests() {
-  if (state_ == nullptr) stream_.close();
+  const bool is_idle = state_ == nullptr && !has(kHeld | kClosing) && stream_.unread().empty();
+  if (!is_idle) return;
+  set(kClosing);
+  stream_.close(Linger::no);
+  hurry(stream_);
 }
 
 void Http1Connection::abort(std::error_code error) {
@@ -348,21 +392,20 @@ void Http1Connection::go() {
   delete this;
 }
 
-// ---- what the exchange asks for
+// ---- called by the exchange
 
 void Http1Connection::abort(ExchangeState& state) {
-  server_.note_end(state, system_error(ECANCELED));
   state_ = nullptr;
+  server_.conclude_later(state, system_error(ECANCELED));
   stream_.abort();
-  state.detach_unheard();
   go();
 }
 
 void Http1Connection::read_body(ExchangeState& state) {
-  const bool is_awaited = state.framing.expects_continue && !has(kAskedBody) &&
+  const bool is_awaited = state.framing.expects_continue && !has(kSentContinue) &&
                           state.received == 0 && state.answer() == ExchangeState::Answer::none;
   if (is_awaited) {
-    set(kAskedBody);
+    set(kSentContinue);
     stream_.write("HTTP/1.1 100 Continue\r\n\r\n");
   }
   if (state.is_reading()) clear(kHeld);
@@ -379,13 +422,16 @@ void Http1Connection::settle(ExchangeState& state) {
   go_on(state);
 }
 
-// ---- deadlines
+// ---- timeouts
 
 void Http1Connection::on_tick(ExchangeState& state, Nanos now) {
   const ExchangeState::Use use(state);
   const Nanos head_timeout = server_.options().head_timeout;
   const bool is_late = has(kInHead) && head_timeout > Nanos{0} && now - state.began >= head_timeout;
-  if (is_late || is_slow(state, now)) {
+  if (is_late) {  // The request may be HEAD, whose response has no body.
+    state.forget_head();
+    refuse(state, {Status::request_timeout, ""});
+  } else if (is_slow(state, now)) {
     refuse(state, {Status::request_timeout, "the request came too slowly"});
   } else if (is_stuck(state, now)) {
     lose(state, Error::write_timeout);
@@ -397,7 +443,7 @@ bool Http1Connection::is_slow(const ExchangeState& state, Nanos now) const {
   return !has(kInHead) && state.is_body_slow(options.body_timeout, options.min_body_rate, now);
 }
 
-// Something is to be sent, and the client takes nothing.
+// True if output is queued and the client reads nothing.
 bool Http1Connection::is_stuck(ExchangeState& state, Nanos now) const {
   const std::size_t queued = stream_.queued();
   const std::uint64_t gone = state.sent() - std::min<std::uint64_t>(queued, state.sent());

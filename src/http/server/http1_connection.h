@@ -1,5 +1,5 @@
-// Http1Connection: one connection of a server that speaks HTTP/1: takes requests from its Stream,
-// one after the other, and writes their answers.
+// Http1Connection: one HTTP/1 connection of a server. Parses requests from its Stream, one after
+// the other, and writes their responses.
 //
 // An idle one has no ExchangeState; its size is what an idle connection costs beyond a Stream.
 #pragma once
@@ -23,14 +23,15 @@ class ServerCore;
 
 class Http1Connection final : public ServerConnection, public Wire {
  public:
-  Http1Connection(ServerCore& server, Stream stream);
+  Http1Connection(ServerCore& server, Stream stream, std::unique_ptr<Address> peer);
   ~Http1Connection() override;
 
   void start();
 
   // ---- ServerConnection
 
-  void on_drain() override {}  // Its answers say so.
+  void on_drain() override;
+  void close_if_idle() override;
   void close_to_requests() override;
   void abort(std::error_code error) override;
 
@@ -46,17 +47,16 @@ class Http1Connection final : public ServerConnection, public Wire {
   ServerCore& server() const override { return server_; }
   bool is_full() const override { return stream_.is_full(); }
   std::size_t queued() const override { return stream_.queued(); }
-  Address peer() const override {
-    return forwarded_ == nullptr ? stream_.peer_address() : *forwarded_;
-  }
+  Address peer() const override;
+  bool is_local() const override { return has(kLocal); }
   std::optional<TlsInfo> tls() const override { return tls_info(stream_); }
-  bool send_head(ExchangeState& state, const AnswerHead& head, Bytes body) override;
+  bool send_head(ExchangeState& state, const ServerResponseHead& head, Bytes body) override;
   bool send(ExchangeState& state, Bytes body) override;
   bool send(ExchangeState& state, Buffer&& body) override;
   std::error_code send_file(ExchangeState& state, int file, std::uint64_t offset,
                             std::uint64_t size) override;
   bool send_end(ExchangeState& state, const Fields& trailers) override;
-  bool inform(ExchangeState& state, const AnswerHead& head) override;
+  bool inform(ExchangeState& state, const ServerResponseHead& head) override;
   void read_body(ExchangeState& state) override;
   void pause(ExchangeState& state) override;
   bool set_deadline(Nanos timeout) override { return stream_.set_deadline(timeout); }
@@ -69,19 +69,23 @@ class Http1Connection final : public ServerConnection, public Wire {
 
  private:
   enum Flag : std::uint8_t {
-    kInHead = 1 << 0,       // state_ is that of a head that is not whole.
-    kClosing = 1 << 1,      // Behind this answer.
-    kClientEnded = 1 << 2,  // It sends no more.
-    kHeld = 1 << 3,         // What has come is for later: not read until then.
-    kAskedBody = 1 << 4,    // "100 Continue" has been sent.
+    kInHead = 1 << 0,        // state_ is receiving a header section.
+    kClosing = 1 << 1,       // No request follows: the response carries "close", or is an error.
+    kClientEnded = 1 << 2,   // EOF was received.
+    kHeld = 1 << 3,          // Input is left unread until the exchange continues.
+    kSentContinue = 1 << 4,  // "100 Continue" was sent.
     kInProxyHeader = 1 << 5,
+    kLocal = 1 << 6,
   };
 
+  // The unit is 2^27 ns, about an eighth of a second.
+  static std::uint16_t tick_of(Nanos now) { return static_cast<std::uint16_t>(now.count() >> 27); }
+  bool is_at_rest() const;
   bool has(unsigned flags) const { return (flags_ & flags) != 0; }
   void set(Flag flag) { flags_ = static_cast<std::uint8_t>(flags_ | flag); }
   void clear(unsigned flags) { flags_ = static_cast<std::uint8_t>(flags_ & ~flags); }
 
-  // ---- receiving: each returns how many bytes it has used; afterwards this may be gone
+  // ---- input: each returns how many bytes it has used, and may destroy this
 
   std::size_t take(Bytes bytes);
   std::size_t take_proxy_header(Bytes bytes);
@@ -98,29 +102,32 @@ class Http1Connection final : public ServerConnection, public Wire {
   std::size_t hold();
   void update_reading();
 
-  // ---- answering
+  // ---- output
 
   Stream hand_over(ExchangeState& state);
+  void cut(ExchangeState& state);
 
   // ---- the exchange
 
   void go_on(ExchangeState& state);
-  bool may_discard(const ExchangeState& state) const;
   void discard(ExchangeState& state);
-  bool is_last(const ExchangeState& state) const;
+  bool persists(const ExchangeState& state) const;
+  bool is_rest_short(const ExchangeState& state) const;
   void finish(ExchangeState& state, std::error_code error = {});
   void lose(ExchangeState& state, std::error_code error);
   void keep(ExchangeState& state);
-  void go();  // It is destroyed.
+  void go();  // Destroys this.
   bool is_slow(const ExchangeState& state, Nanos now) const;
   bool is_stuck(ExchangeState& state, Nanos now) const;
 
   ServerCore& server_;
   Stream stream_;
-  ExchangeState* state_ = nullptr;      // Of the head that is being read, or the exchange.
-  std::unique_ptr<Address> forwarded_;  // Whom a proxy speaks for.
+  ExchangeState* state_ = nullptr;      // The one receiving a header section, or in progress.
+  // Set if a proxy named it, for the log, or by peer(): asking the kernel is a system call.
+  mutable std::unique_ptr<Address> peer_;
   Lifetime lifetime_;
   std::uint32_t requests_ = 0;
+  std::uint16_t served_at_ = 0;  // The tick of the last response.
   std::uint8_t flags_ = 0;
 };
 static_assert(sizeof(Http1Connection) <= 80);

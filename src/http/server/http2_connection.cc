@@ -8,6 +8,8 @@
 #include "http/server/exchange_state.h"
 #include "http/server/server_core.h"
 #include "spate/error.h"
+#include "spate/named_callback.h"
+#include "spate/net/stream_use.h"
 
 namespace spate::http {
 
@@ -20,14 +22,16 @@ Http2Wire& wire_of(Http2Stream& stream) { return static_cast<Http2Wire&>(stream)
 }  // namespace
 
 Http2Connection::Http2Connection(ServerCore& server, Stream stream,
-                                 std::unique_ptr<Address> forwarded)
+                                 std::unique_ptr<Address> peer)
     : server_(server),
       stream_(std::move(stream)),
-      forwarded_(std::move(forwarded)),
-      flush_(server.loop(), [this] { flush(); }),
-      tick_(server.loop(), [this] { on_tick(); }) {}
+      peer_(std::move(peer)),
+      flush_(server.loop(), named<Timer, ActiveKind::http_request>([this] { flush(); })),
+      tick_(server.loop(), named<Timer, ActiveKind::http_request>([this] { on_tick(); })) {
+  set_use(stream_, StreamUse::http_request);
+}
 
-// What was answered is sent as far as windows allow it. Within the session nothing can be.
+// Sends queued responses, as much as the windows allow. Inside the session nothing can be sent.
 Http2Connection::~Http2Connection() {
   is_busy_ = true;
   const bool is_silent = is_in_session_ || session_ == nullptr || session_->is_over();
@@ -42,12 +46,20 @@ Http2Connection::~Http2Connection() {
   if (!is_in_session_) delete session_;
 }
 
+Address Http2Connection::peer() const {
+  if (peer_ == nullptr) peer_.reset(new (std::nothrow) Address(stream_.peer_address()));
+  return peer_ == nullptr ? stream_.peer_address() : *peer_;
+}
+
 void Http2Connection::start() {
   const ServerOptions& options = server_.options();
   session_ = options.http2.engine()->make_server(*this, options.max_head).release();
   const bool is_set_up = session_ != nullptr && stream_.set_write_timeout(options.idle_timeout) &&
                          stream_.set_idle_timeout(options.idle_timeout);
   if (!is_set_up) return go();
+  if (peer_ == nullptr && server_.keeps_peers())
+    peer_.reset(new (std::nothrow) Address(stream_.peer_address()));
+  is_local_ = server_.is_local(stream_);
   stream_.set_half_open(true);
   stream_.start(*this);
   if (server_.is_draining()) session_->announce_end();
@@ -56,6 +68,8 @@ void Http2Connection::start() {
 
 // ---- StreamHandler
 
+// A callback may destroy this inside receive(). The session must exist until receive() returns, so
+// the destructor leaves it, and it is deleted here.
 std::size_t Http2Connection::on_data(Bytes bytes) {
   const Watch watch(lifetime_);
   Http2Session* const session = session_;
@@ -72,8 +86,9 @@ std::size_t Http2Connection::on_data(Bytes bytes) {
 
 void Http2Connection::on_end() {
   const Watch watch(lifetime_);
+  has_client_ended_ = true;
   session_->refuse_streams(Http2Code::no_error);
-  while (Http2Wire* wire = find([](Http2Wire& each) { return each.has_to_hear_of_end(); })) {
+  while (Http2Wire* wire = find([](Http2Wire& each) { return each.must_report_end(); })) {
     wire->take_client_end();
     if (watch.is_gone()) return;
   }
@@ -89,7 +104,13 @@ void Http2Connection::on_drain() {
   flush_later();
 }
 
+// GOAWAY states which streams were processed, so that the client can repeat the others.
+void Http2Connection::close_if_idle() {
+  if (requests_ != 0 && wires_ == nullptr) close_to_requests();
+}
+
 void Http2Connection::close_to_requests() {
+  if (std::exchange(refuses_streams_, true)) return;
   session_->refuse_streams(Http2Code::no_error);
   flush_later();
 }
@@ -99,7 +120,7 @@ void Http2Connection::abort(std::error_code error) {
   lose(error);
 }
 
-// The peer is told why, and nothing more is taken from it.
+// Sends the reason to the peer, and reads nothing more.
 void Http2Connection::fail(Http2Code code, std::error_code error) {
   session_->refuse_streams(code);
   send_frames();
@@ -118,6 +139,7 @@ void Http2Connection::lose(std::error_code error) {
 }
 
 void Http2Connection::go() {
+  if (server_.is_draining()) hurry(stream_);
   server_.forget(*this);
   delete this;
 }
@@ -130,14 +152,17 @@ void Http2Connection::flush_later() {
   if (!is_busy_ && !flush_.is_active() && !flush_.start(Nanos{0})) flush_.feed();
 }
 
+// User code that is called here may queue more frames: is_busy_ makes an inner call only set
+// is_unsent_, and the loop repeats.
 void Http2Connection::flush() {
   is_unsent_ = true;
   if (is_busy_ || is_in_session_) return;
   const Watch watch(lifetime_);
   is_busy_ = true;
-  while (std::exchange(is_unsent_, false) || has_news_) {
+  while (std::exchange(is_unsent_, false) || has_news_ || may_start_held()) {
     send_frames();
-    tell_streams();
+    report_closed_streams();
+    if (!watch.is_gone()) start_held();
     if (watch.is_gone()) return;
   }
   is_busy_ = false;
@@ -147,22 +172,55 @@ void Http2Connection::flush() {
   if (session_->is_over() && find(is_read) == nullptr) lose(lost());
 }
 
-// Nobody is called.
+// Calls no user code.
 void Http2Connection::send_frames() {
   const bool was_in_session = std::exchange(is_in_session_, true);
   frames_.send_all(*session_, stream_);
   is_in_session_ = was_in_session;
 }
 
-void Http2Connection::tell_streams() {
+void Http2Connection::report_closed_streams() {
   const Watch watch(lifetime_);
   while (std::exchange(has_news_, false)) {
+    // Each call may destroy any of the wires, so the search starts at the first one again.
     while (Http2Wire* wire = find([](Http2Wire& each) { return each.has_news(); })) {
       std::unique_ptr<Http2Wire> gone(wire->is_gone() ? wire : nullptr);
       if (gone != nullptr) unlink(*gone);
+      if (wires_ == nullptr && server_.is_draining()) server_.close_idle_soon();
       wire->tell();
       if (watch.is_gone()) return;
     }
+  }
+}
+
+// Bounds the memory for a client that does not read. New requests are held back once as many bytes
+// wait as if each stream had a full queue, or one file per stream.
+bool Http2Connection::is_overfull() const {
+  const std::uint64_t streams = server_.options().http2.engine()->max_streams();
+  return queued_.in_memory > streams * QueueLimits().high || queued_.files >= streams;
+}
+
+// Calls no user code.
+void Http2Connection::hold(Http2Wire& wire, Http2End end) {
+  if (!wire.hold(end)) return;
+  (held_ == nullptr ? held_ : last_held_->next_held) = &wire;
+  last_held_ = &wire;
+}
+
+void Http2Connection::forget_held(Http2Wire& wire) {
+  Http2Wire* before = nullptr;
+  Http2Wire* each = held_;
+  while (each != &wire) before = std::exchange(each, each->next_held);
+  (before == nullptr ? held_ : before->next_held) = std::exchange(wire.next_held, nullptr);
+  if (last_held_ == &wire) last_held_ = before;
+}
+
+void Http2Connection::start_held() {
+  const Watch watch(lifetime_);
+  while (!watch.is_gone() && may_start_held()) {
+    Http2Wire& wire = *held_;
+    forget_held(wire);
+    wire.take_held();
   }
 }
 
@@ -175,9 +233,9 @@ void Http2Connection::settle(Http2Wire& wire, ExchangeState& state) {
   flush();
 }
 
-// ---- deadlines
+// ---- timeouts
 
-// While there are streams, it is not idle; they have times of their own.
+// A connection with streams is not idle; streams have their own timeouts.
 void Http2Connection::on_tick() {
   if (is_busy_ || is_in_session_) return;
   const ServerOptions& options = server_.options();
@@ -189,8 +247,10 @@ void Http2Connection::on_tick() {
   }
   if (is_late(now)) return fail(Http2Code::cancel, Error::read_timeout);
   for (Http2Wire* wire = wires_; wire != nullptr; wire = wire->next) {
-    if (stream_.is_full()) wire->note_progress(now);  // The Stream's write timeout is for that.
+    // The Stream's write timeout covers a full queue.
+    if (stream_.is_full()) wire->note_progress(now);
     if (options.idle_timeout > Nanos{0}) wire->check_progress(options.idle_timeout, now);
+    wire->check_upload(now);
   }
   flush();
 }
@@ -233,6 +293,8 @@ bool Http2Connection::on_head(Http2Stream& stream, Http2End end) {
   if (++requests_ == server_.options().max_requests) session_->refuse_streams(Http2Code::no_error);
   const Refusal refusal = head_.finish(server_.head_limits(), wire.state()->head);
   wire.state()->head_text = head_.text();
+  // Requests start in the order of their arrival: while one is held back, so are all later ones.
+  if (!refusal && (held_ != nullptr || is_overfull())) return hold(wire, end), true;
   wire.take_head(refusal, end);
   return !watch.is_gone();
 }
@@ -289,6 +351,7 @@ void Http2Connection::link(Http2Wire& wire) {
   wire.next = wires_;
   if (wires_ != nullptr) wires_->previous = &wire;
   wires_ = &wire;
+  // With a stream, on_tick() checks timeouts in place of the idle timeout of the Stream.
   if (tick_.is_active()) return;
   tick_.start(kTick, kTick);
   stream_.set_idle_timeout(Nanos{0});

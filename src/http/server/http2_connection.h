@@ -1,8 +1,9 @@
-// Http2Connection: one connection of a server that speaks HTTP/2: passes what comes to the session,
-// and what the session has to the Stream. Its streams are Http2Wires.
+// Http2Connection: one HTTP/2 connection of a server. Passes input to the session, and the
+// session's output to the Stream. Its streams are Http2Wires.
 //
-// User code is called while the session takes bytes in, and while nothing of it runs; never while
-// it makes bytes. What closes inside the session is told behind it (tell_streams()).
+// User code is called while the session processes input, and outside of the session; never while it
+// produces output. A stream that closes inside the session is reported afterwards
+// (report_closed_streams()).
 #pragma once
 
 #include <cstddef>
@@ -28,15 +29,16 @@ class ServerCore;
 
 class Http2Connection final : public ServerConnection, public Http2Events {
  public:
-  Http2Connection(ServerCore& server, Stream stream, std::unique_ptr<Address> forwarded);
+  Http2Connection(ServerCore& server, Stream stream, std::unique_ptr<Address> peer);
   ~Http2Connection() override;
 
-  // The connection may be gone afterwards.
+  // May destroy the connection.
   void start();
 
   // ---- ServerConnection
 
   void on_drain() override;
+  void close_if_idle() override;
   void close_to_requests() override;
   void abort(std::error_code error) override;
 
@@ -47,18 +49,24 @@ class Http2Connection final : public ServerConnection, public Http2Events {
   void on_drained() override { flush(); }
   void on_closed(std::error_code error) override;
 
-  // ---- what its streams use
+  // ---- called by its streams
 
   ServerCore& server() const { return server_; }
+  Lifetime& lifetime() { return lifetime_; }
   Http2Session& session() const { return *session_; }
-  Address peer() const { return forwarded_ == nullptr ? stream_.peer_address() : *forwarded_; }
+  Address peer() const;
+  bool is_local() const { return is_local_; }
   std::optional<TlsInfo> tls() const { return tls_info(stream_); }
-  // Something is to be sent: soon, unless that is about to happen anyway.
+  // Schedules sending, unless it is about to happen anyway.
   void flush_later();
   Loop& loop() const { return stream_.loop(); }
-  // One of them has something to be told: Http2Wire::tell().
+  // Called when a stream has an event to report.
   void note_news() { has_news_ = true; }
   void settle(Http2Wire& wire, ExchangeState& state);
+  Outbox::Total& queued() { return queued_; }
+  bool has_client_ended() const { return has_client_ended_; }
+  // Removes a stream from the list of held requests.
+  void forget_held(Http2Wire& wire);
 
   // ---- Http2Events
 
@@ -75,14 +83,18 @@ class Http2Connection final : public ServerConnection, public Http2Events {
   void on_end_sent(Http2Stream& stream) override;
 
  private:
-  // Each of these may call user code; the connection may be gone afterwards.
+  // Each of these may call user code, which may destroy the connection.
   void flush();
-  void tell_streams();
+  void report_closed_streams();
+  void start_held();
   void fail(Http2Code code, std::error_code error);
   void lose(std::error_code error);
   void on_tick();
-  void go();  // It is destroyed.
+  void go();  // Destroys this.
 
+  bool is_overfull() const;
+  bool may_start_held() const { return held_ != nullptr && !is_overfull(); }
+  void hold(Http2Wire& wire, Http2End end);
   void link(Http2Wire& wire);
   void unlink(Http2Wire& wire);
   void send_frames();
@@ -92,10 +104,14 @@ class Http2Connection final : public ServerConnection, public Http2Events {
 
   ServerCore& server_;
   Stream stream_;
-  Http2Session* session_ = nullptr;     // Owned; by receive's caller once this is gone.
-  std::unique_ptr<Address> forwarded_;  // Whom a proxy speaks for.
+  Http2Session* session_ = nullptr;     // Owned; by the caller of receive() once this is destroyed.
+  // Set if a proxy named it, for the log, or by peer(): asking the kernel is a system call.
+  mutable std::unique_ptr<Address> peer_;
+  Outbox::Total queued_;  // Must outlive the streams.
   Http2Wire* wires_ = nullptr;
-  Http2Wire* incoming_ = nullptr;  // Whose head is being received.
+  Http2Wire* held_ = nullptr;  // The oldest stream whose request was not started yet.
+  Http2Wire* last_held_ = nullptr;
+  Http2Wire* incoming_ = nullptr;  // Is receiving its header section.
   Http2Head head_;
   Nanos head_since_{0};
   std::uint64_t requests_ = 0;
@@ -105,10 +121,13 @@ class Http2Connection final : public ServerConnection, public Http2Events {
   Timer tick_;
   Lifetime lifetime_;
   bool is_in_session_ = false;
-  bool is_busy_ = false;  // Whoever is will flush.
+  bool is_busy_ = false;  // The code that set it will flush.
   bool is_unsent_ = false;
   bool has_news_ = false;
   bool is_flooded_ = false;
+  bool refuses_streams_ = false;
+  bool has_client_ended_ = false;
+  bool is_local_ = false;
 };
 
 }  // namespace spate::http

@@ -18,8 +18,8 @@ void Http2Head::begin() {
   is_too_long_ = is_ambiguous_ = false;
 }
 
-// Pseudo-fields come first, each once (the session sees to that). Cookies may come in crumbs (RFC
-// 9113 §8.2.3).
+// Pseudo-fields come first, each once (the session checks this). Cookies may be split into several
+// fields (RFC 9113 §8.2.3).
 void Http2Head::add(std::string_view name, std::string_view value, const HeadLimits& limits,
                     RequestHead& head) {
   if (!text_.has_room(name.size() + value.size(), limits, cookies_.size())) {
@@ -48,8 +48,8 @@ void Http2Head::add_field(std::string_view name, std::string_view value, const H
   if (!text_.add(name, value, limits, head.entries)) is_too_long_ = true;
 }
 
-// An extended CONNECT (RFC 8441) is shown as what it stands for: HTTP/1's GET with Upgrade. So
-// nobody who serves WebSockets has to know of it.
+// An extended CONNECT (RFC 8441) is presented as HTTP/1's GET with Upgrade, so that WebSocket
+// servers need no code for HTTP/2.
 void Http2Head::ask_upgrade(const HeadLimits& limits, RequestHead& head) {
   method_ = text_.put("GET");
   add_field("connection", "upgrade", limits, head);
@@ -70,9 +70,9 @@ Refusal Http2Head::finish(const HeadLimits& limits, RequestHead& head) {
     return {Status::request_header_fields_too_large,
             "the head is too long, or has too many fields"};
   if (head.target.size() > limits.line) return {Status::uri_too_long, "the target is too long"};
-  if (is_ambiguous_) return bad_request("Host is another than :authority");
+  if (is_ambiguous_) return bad_request("Host differs from :authority");
   if (protocol_.size != 0 && !is_protocol(text_.view(protocol_)))
-    return bad_request(":protocol is none");
+    return bad_request(":protocol is not a protocol name");
   return {};
 }
 

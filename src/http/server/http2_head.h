@@ -1,7 +1,7 @@
-// Http2Head: the head of a request of HTTP/2, put together in the form that those of HTTP/1 have:
-// one text, and entries that refer to it. What is asked for by :authority is its Host.
+// Http2Head: assembles the header section of an HTTP/2 request in the format of HTTP/1: one text,
+// and entries that refer to it. The :authority becomes the Host.
 //
-// One is filled at a time, as the fields of a connection's heads never mix.
+// One per connection suffices, because the header sections of a connection are never interleaved.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,12 @@ namespace spate::http {
 class Http2Head {
  public:
   void begin();
-  // Fields beyond the limits are not kept, and finish() says so.
+  // Drops fields beyond the limits; finish() then returns the error.
   void add(std::string_view name, std::string_view value, const HeadLimits& limits,
            RequestHead& head);
-  // The head is whole. Or what to answer.
+  // Completes the header section. Returns the error response, if any.
   Refusal finish(const HeadLimits& limits, RequestHead& head);
-  // Of the last one that is whole; its views refer to it until the next begins.
+  // Returns the text of the last complete one; its views are valid until the next begin().
   const char* text() const { return text_.data(); }
 
  private:
@@ -39,7 +39,7 @@ class Http2Head {
   Part authority_;
   Part protocol_;
   bool is_too_long_ = false;
-  bool is_ambiguous_ = false;  // Host is another than :authority.
+  bool is_ambiguous_ = false;  // Host differs from :authority.
 };
 
 }  // namespace spate::http

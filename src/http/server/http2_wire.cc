@@ -14,26 +14,59 @@
 
 namespace spate::http {
 
+namespace {
+
+// A client has this long to read a response before its upload is reset. Some clients lose the
+// response if the reset arrives together with its end.
+constexpr Nanos kUploadGrace{1'000'000'000};
+
+}  // namespace
+
 Http2Wire::Http2Wire(Http2Connection& connection, std::int32_t id, ExchangeState& state)
-    : connection_(connection), state_(&state), id_(id) {}
+    : connection_(connection), state_(&state), out_(connection.queued()), id_(id) {
+  state.trailers.clear();
+}
 
 Http2Wire::~Http2Wire() {
   tunnel_.reset();
-  if (state_ != nullptr) std::exchange(state_, nullptr)->detach_unheard();
+  if (state_ != nullptr) std::exchange(state_, nullptr)->detach_without_callback();
 }
 
 ServerCore& Http2Wire::server() const { return connection_.server(); }
 Http2Session& Http2Wire::session() const { return connection_.session(); }
 Address Http2Wire::peer() const { return connection_.peer(); }
+bool Http2Wire::is_local() const { return connection_.is_local(); }
 std::optional<TlsInfo> Http2Wire::tls() const { return connection_.tls(); }
 
-// ---- what comes in
+// ---- input
 
 void Http2Wire::take_head(const Refusal& refusal, Http2End end) {
   set(kHasHead);
   if (end == Http2End::yes) set(kClientEnded);
   ExchangeState& state = *state_;
   const ExchangeState::Use use(state);
+  start_request(state, refusal, end);
+}
+
+bool Http2Wire::hold(Http2End end) {
+  if (!state_->keep_head()) return lose(system_error(ENOMEM)), false;
+  set(kHasHead);
+  set(kIsHeld);
+  if (end == Http2End::yes) {
+    set(kClientEnded);
+    set(kHasNoBody);
+  }
+  return true;
+}
+
+void Http2Wire::take_held() {
+  clear(kIsHeld);
+  ExchangeState& state = *state_;
+  const ExchangeState::Use use(state);
+  start_request(state, trailers_refusal(), has(kHasNoBody) ? Http2End::yes : Http2End::no);
+}
+
+void Http2Wire::start_request(ExchangeState& state, const Refusal& refusal, Http2End end) {
   if (const Refusal found = refusal ? refusal : check(state, end)) return refuse(state, found);
   state.max_body = server().options().max_body;
   state.compression = server().options().compression;
@@ -41,25 +74,25 @@ void Http2Wire::take_head(const Refusal& refusal, Http2End end) {
   if (state.wire() == this) go_on(state);
 }
 
-// What follows is delimited by frames. A length is the session's to check.
+// The session delimits the body by frames, and checks Content-Length.
 Refusal Http2Wire::check(ExchangeState& state, Http2End end) {
-  if (const Refusal refusal = check_request(state.head, state.target)) return refusal;
+  const RequestView& request = state.view();
+  if (const Refusal refusal = check_request(request, state.target)) return refusal;
   if (state.target.form == RequestTarget::Form::absolute)
-    return bad_request("another host in :path");
+    return bad_request(":path has another host");
   Framing framing;
-  if (const Refusal refusal = frame_request(state.head, framing)) return refusal;
+  if (const Refusal refusal = frame_request(request, framing)) return refusal;
   if (framing.asks_upgrade && framing.body != BodyKind::none)
     return bad_request("CONNECT with a body");
   if (framing.size > server().options().max_body)
     return {Status::content_too_large, "the body is too long"};
-  const FieldsView& fields = state.head.fields;
-  const bool asks_tunnel = state.head.method == Method::connect || framing.asks_upgrade;
+  const FieldsView& fields = request.fields;
+  const bool asks_tunnel = request.method == Method::connect || framing.asks_upgrade;
   if (end == Http2End::no && !asks_tunnel) {
     if (!fields.contains(FieldId::content_length)) framing.body = BodyKind::chunked;
-    framing.expects_continue = fields.contains(FieldId::expect);  // Also to end an empty one.
+    framing.expects_continue = fields.contains(FieldId::expect);  // Also if the body is empty.
   }
-  state.trailers.clear();
-  state.open(framing, server().loop().now());
+  state.open(framing, server().time_of_request());
   return {};
 }
 
@@ -73,9 +106,14 @@ void Http2Wire::take_body(Bytes bytes) {
     if (!tunnel_->take(bytes)) cut_tunnel();
     return;
   }
-  if (state_ == nullptr) return;  // Of no interest any more; what comes is bounded by the window.
+  if (state_ == nullptr) {
+    discarded_ += bytes.size();
+    return credit_discarded();
+  }
   ExchangeState& state = *state_;
   const ExchangeState::Use use(state);
+  // Kept bytes are passed on first. The window is enlarged only for bytes that were passed on, so
+  // it bounds the memory.
   if (!state.is_reading() || !in_.empty() || has(kShowing)) {
     if (!in_.append(bytes)) reset(Http2Code::internal_error, system_error(ENOMEM));
   } else if (show(state, bytes)) {
@@ -84,7 +122,7 @@ void Http2Wire::take_body(Bytes bytes) {
   }
 }
 
-// False if the exchange is over, and this perhaps gone.
+// Returns false if the exchange is over; this may be destroyed then.
 bool Http2Wire::show(ExchangeState& state, Bytes bytes) {
   state.received += bytes.size();
   state.last_arrival = server().loop().now();
@@ -97,6 +135,7 @@ void Http2Wire::show_kept(ExchangeState& state) {
   if (has(kShowing)) return;
   while (state.is_reading() && !in_.empty()) {
     set(kShowing);
+    // Bytes that arrive meanwhile are appended to in_, and belong after these.
     Buffer kept = std::move(in_);
     while (state.is_reading() && !kept.empty()) {
       const Bytes piece = kept.front();
@@ -113,18 +152,33 @@ void Http2Wire::show_kept(ExchangeState& state) {
 void Http2Wire::take_end() {
   set(kClientEnded);
   if (tunnel_ != nullptr) return tunnel_->take_end();
+  wake_client();
   if (state_ == nullptr) return;
   ExchangeState& state = *state_;
   const ExchangeState::Use use(state);
-  if (has(kIsTooLong))
-    return refuse(state, {Status::request_header_fields_too_large, "the trailers are too long"});
+  if (has(kIsHeld)) return;
+  if (const Refusal refusal = trailers_refusal()) return refuse(state, refusal);
   go_on(state);
+}
+
+// If an upload ends after its response, its stream closes without a further frame. curl 7.88
+// notices that only when another frame arrives, so a PING is sent.
+void Http2Wire::wake_client() {
+  if (!has(kEndSent)) return;
+  session().ping();
+  connection_.flush_later();
+}
+
+Refusal Http2Wire::trailers_refusal() const {
+  if (!has(kIsTooLong)) return {};
+  return {Status::request_header_fields_too_large, "the trailers are too long"};
 }
 
 void Http2Wire::take_client_end() {
   set(kHasHeardEnd);
+  if (is_uploading()) return reset(Http2Code::no_error, {});
   if (!has(kClientEnded)) return state_ == nullptr ? cut_tunnel() : lose(lost());
-  if (state_ == nullptr) return;
+  if (state_ == nullptr || has(kIsHeld)) return;
   ExchangeState& state = *state_;
   const ExchangeState::Use use(state);
   if (state.tell([](ExchangeHandler& handler) { handler.on_client_end(); })) go_on(state);
@@ -139,7 +193,8 @@ void Http2Wire::refuse(ExchangeState& state, const Refusal& refusal) {
 
 // ---- the exchange
 
-// After user code: what it has brought to an end, and what is to be kept.
+// Called after user code: handles events that it caused, and saves the state that must outlive the
+// callback.
 void Http2Wire::go_on(ExchangeState& state) {
   using Body = ExchangeState::Body;
   if (state.is_reading() && has(kClientEnded) && in_.empty() && !has(kShowing)) {
@@ -156,10 +211,18 @@ void Http2Wire::go_on(ExchangeState& state) {
   }
 }
 
-// The answer has ended, and what is left of the body is of no interest.
+// The response has ended, and the rest of the body is not needed. The client may send it until
+// check_upload() resets the stream.
 void Http2Wire::finish(ExchangeState& state, std::error_code error) {
-  if (has(kEndSent) && !has(kClientEnded)) reset(Http2Code::no_error, {});
+  last_progress_ = server().loop().now();
+  discarded_ = in_.size();
   let_go(state, error);
+}
+
+// curl 7.88 fails if a response comes first and its window then stays closed. The window bounds an
+// upload until the response was sent.
+void Http2Wire::credit_discarded() {
+  if (is_uploading()) credit(std::exchange(discarded_, 0));
 }
 
 void Http2Wire::lose(std::error_code error) {
@@ -168,16 +231,20 @@ void Http2Wire::lose(std::error_code error) {
 }
 
 void Http2Wire::let_go(ExchangeState& state, std::error_code error) {
-  const ExchangeState::Use use(state);
-  note_end(state, error);
-  state.detach(error);
+  const bool is_started = has(kHasHead) && !has(kIsHeld);
+  if (has(kIsHeld)) connection_.forget_held(*this);
+  clear(kIsHeld);
+  in_.clear();
+  leave_exchange();
+  is_started ? server().conclude(state, error, connection_.lifetime())
+             : state.detach_without_callback();
 }
 
-// Of the exchange. A stream that was kept for that may go.
-void Http2Wire::note_end(ExchangeState& state, std::error_code error) {
+// A stream that was kept for its exchange may be destroyed now.
+void Http2Wire::leave_exchange() {
   deadline_.reset();
-  if (has(kHasHead)) server().note_end(state, error);
   state_ = nullptr;
+  credit_discarded();
   if (has(kIsClosed)) connection_.note_news();
   connection_.flush_later();
 }
@@ -192,9 +259,9 @@ void Http2Wire::reset(Http2Code code, std::error_code error) {
 }
 
 void Http2Wire::abort(ExchangeState& state) {
-  note_end(state, system_error(ECANCELED));
+  leave_exchange();
   reset(Http2Code::internal_error, {});
-  state.detach_unheard();
+  server().conclude_later(state, system_error(ECANCELED));
 }
 
 void Http2Wire::settle_later(ExchangeState& state) { server().settle_later(state); }
@@ -207,7 +274,7 @@ void Http2Wire::settle_now(ExchangeState& state) {
   if (state.wire() == this) go_on(state);
 }
 
-// What has closed first: of that it is the last call.
+// If the stream has closed, this is the last call.
 void Http2Wire::tell() {
   clear(kIsDrained);
   if (state_ == nullptr) return;
@@ -218,11 +285,11 @@ void Http2Wire::tell() {
 }
 
 void Http2Wire::read_body(ExchangeState& state) {
-  const bool is_awaited = state.framing.expects_continue && !has(kAskedBody | kClientEnded) &&
+  const bool is_awaited = state.framing.expects_continue && !has(kSentContinue | kClientEnded) &&
                           state.received == 0 && in_.empty() &&
                           state.answer() == ExchangeState::Answer::none;
   if (is_awaited) {
-    set(kAskedBody);
+    set(kSentContinue);
     inform(state, {.status = Status::continue_});
   }
   if (state.is_reading() && (!in_.empty() || has(kClientEnded))) settle_later(state);
@@ -241,6 +308,10 @@ void Http2Wire::on_tick(ExchangeState& state, Nanos now) {
   const ServerOptions& options = server().options();
   if (state.is_body_slow(options.body_timeout, options.min_body_rate, now))
     refuse(state, {Status::request_timeout, "the request came too slowly"});
+}
+
+void Http2Wire::check_upload(Nanos now) {
+  if (is_uploading() && now - last_progress_ >= kUploadGrace) reset(Http2Code::no_error, {});
 }
 
 void Http2Wire::check_progress(Nanos timeout, Nanos now) {

@@ -1,6 +1,6 @@
-// Http2Wire: one stream of a connection of HTTP/2, and the exchange that it carries, or the tunnel
-// that has come of it. It lives as long as the stream, which may be longer than the exchange: what
-// was written is still sent.
+// Http2Wire: one stream of an HTTP/2 connection, with the exchange that it carries, or the tunnel
+// of an upgrade. It exists as long as the stream, which may be longer than the exchange: queued
+// output is still sent.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ namespace spate::http {
 class Http2Connection;
 class ServerCore;
 
-// Those of an answer, until they are sent.
+// The trailers of a response, until they are sent.
 struct Http2Trailers {
   Fields fields;
   Http2Fields list;
@@ -38,9 +38,9 @@ class Http2Wire final : public Wire, public Http2Stream, Http2Tunnel::Way {
   Http2Wire(Http2Connection& connection, std::int32_t id, ExchangeState& state);
   Http2Wire(const Http2Wire&) = delete;
   Http2Wire& operator=(const Http2Wire&) = delete;
-  // The exchange is over, and nobody is told.
+  // Ends the exchange without calling its handler.
   ~Http2Wire();
-  // One a request: from what the thread keeps.
+  // One per request: allocated from the thread's cache.
   static void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
     return take_memory(size);
   }
@@ -48,44 +48,51 @@ class Http2Wire final : public Wire, public Http2Stream, Http2Tunnel::Way {
     give_memory(memory, size);
   }
 
-  // In its connection's list.
+  // Links of its connection's lists.
   Http2Wire* next = nullptr;
   Http2Wire* previous = nullptr;
+  Http2Wire* next_held = nullptr;
 
   ExchangeState* state() const { return state_; }
 
-  // ---- what comes in; each may call user code. The connection may be gone afterwards.
+  // ---- input; each function may call user code, which may destroy the connection
 
   void take_head(const Refusal& refusal, Http2End end);
+  // Delays the request until take_held(). False if the exchange is over.
+  bool hold(Http2End end);
+  void take_held();
   void take_trailer(std::string_view name, std::string_view value);
   void take_body(Bytes bytes);
   void take_end();
   bool has_head() const { return has(kHasHead); }
-  // The client sends no more on any stream.
+  // Called at EOF of the connection.
   void take_client_end();
-  bool has_to_hear_of_end() const {
-    return (state_ != nullptr || tunnel_ != nullptr) && !has(kHasHeardEnd);
+  bool must_report_end() const {
+    return (state_ != nullptr || tunnel_ != nullptr || is_uploading()) && !has(kHasHeardEnd);
   }
-  // Of its exchange, and what waits for it.
+  // Settles its exchange, and reports waiting events.
   void settle_now(ExchangeState& state);
-  // The connection, or its time, is over.
+  // Ends the stream with its connection, or at a timeout.
   void lose(std::error_code error);
 
-  // ---- what goes out, in the session; nobody is called
+  // ---- output, called by the session; they call no user code
 
   Http2Piece next_piece(std::size_t most);
-  // From what waits: Http2Frames::send_piece().
+  // Take bytes from the queue: Http2Frames::send_piece().
   void take(std::span<std::byte> target);
   bool take(std::size_t size, Buffer& target);
   void on_end_sent();
   void on_stream_closed(Http2Code code);
-  // If nothing of what waits was sent for so long, it is reset.
+  // Resets the stream if none of its queued bytes was sent for `timeout`.
   void check_progress(Nanos timeout, Nanos now);
   void note_progress(Nanos now) { last_progress_ = now; }
+  // Resets a stream whose response was sent a while ago, and whose body still arrives or waits for
+  // its window.
+  void check_upload(Nanos now);
 
-  // ---- what was noted meanwhile
+  // ---- deferred events
 
-  // The stream has closed. What was received in whole may still be read.
+  // Returns whether the stream has closed. A body that was received completely can still be read.
   bool is_gone() const { return has(kIsClosed) && (state_ == nullptr || !is_complete()); }
   bool has_news() const { return has(kIsDrained) || is_gone(); }
   void tell();
@@ -97,16 +104,17 @@ class Http2Wire final : public Wire, public Http2Stream, Http2Tunnel::Way {
   bool is_full() const override { return has(kIsFull); }
   std::size_t queued() const override { return static_cast<std::size_t>(out_.size()); }
   Address peer() const override;
+  bool is_local() const override;
   std::optional<TlsInfo> tls() const override;
-  bool send_head(ExchangeState& state, const AnswerHead& head, Bytes body) override;
+  bool send_head(ExchangeState& state, const ServerResponseHead& head, Bytes body) override;
   bool send(ExchangeState& state, Bytes body) override;
   bool send(ExchangeState& state, Buffer&& body) override;
   std::error_code send_file(ExchangeState& state, int file, std::uint64_t offset,
                             std::uint64_t size) override;
   bool send_end(ExchangeState& state, const Fields& trailers) override;
-  bool inform(ExchangeState& state, const AnswerHead& head) override;
+  bool inform(ExchangeState& state, const ServerResponseHead& head) override;
   void read_body(ExchangeState& state) override;
-  void pause(ExchangeState&) override {}  // What comes is kept, and not credited.
+  void pause(ExchangeState&) override {}  // Input is kept, and its window is not updated.
   bool set_deadline(Nanos timeout) override;
   void settle_later(ExchangeState& state) override;
   void settle(ExchangeState& state) override;
@@ -117,19 +125,22 @@ class Http2Wire final : public Wire, public Http2Stream, Http2Tunnel::Way {
 
  private:
   enum Flag : std::uint16_t {
-    kHasHead = 1 << 0,       // All of the request's.
-    kClientEnded = 1 << 1,   // Of this stream.
-    kShowing = 1 << 2,       // What was kept of the body: what comes meanwhile is behind it.
-    kAskedBody = 1 << 3,     // "100 Continue" has been sent.
-    kOutEnded = 1 << 4,      // Nothing is written any more.
-    kEndSent = 1 << 5,       // That has been sent.
+    kHasHead = 1 << 0,       // The request's header section is complete.
+    kClientEnded = 1 << 1,   // On this stream.
+    kShowing = 1 << 2,       // Kept bytes are being passed to the handler: new ones must be
+                             // appended after them.
+    kSentContinue = 1 << 3,  // "100 Continue" was sent.
+    kOutEnded = 1 << 4,      // No more output follows.
+    kEndSent = 1 << 5,       // END_STREAM was sent.
     kIsFull = 1 << 6,        //
-    kIsDrained = 1 << 7,     // To be told.
-    kIsClosed = 1 << 8,      // The stream is.
-    kIsReset = 1 << 9,       // By us.
-    kHasHeardEnd = 1 << 10,  // Of the client's.
-    kIsAwaited = 1 << 11,    // The session has found nothing to send.
-    kIsTooLong = 1 << 12,    // What the client says behind its body.
+    kIsDrained = 1 << 7,     // on_drained() is due.
+    kIsClosed = 1 << 8,      // The stream has closed.
+    kIsReset = 1 << 9,       // Reset by the server.
+    kHasHeardEnd = 1 << 10,  // on_client_end() was called.
+    kIsAwaited = 1 << 11,    // The session found nothing to send, and must be resumed.
+    kIsTooLong = 1 << 12,    // The trailers are too long.
+    kIsHeld = 1 << 13,       // The request is complete, and not started yet.
+    kHasNoBody = 1 << 14,    // The held request has no body.
   };
   bool has(unsigned flags) const { return (flags_ & flags) != 0; }
   void set(Flag flag) { flags_ = static_cast<std::uint16_t>(flags_ | flag); }
@@ -143,7 +154,16 @@ class Http2Wire final : public Wire, public Http2Stream, Http2Tunnel::Way {
   void credit(std::size_t size) override;
   void cut_tunnel() override { reset(Http2Code::cancel, {}); }
 
+  void start_request(ExchangeState& state, const Refusal& refusal, Http2End end);
   Refusal check(ExchangeState& state, Http2End end);
+  void wake_client();
+  bool announces_length(const ExchangeState& state) const;
+  void credit_discarded();
+  Refusal trailers_refusal() const;
+  bool is_uploading() const {
+    return state_ == nullptr && tunnel_ == nullptr && has(kEndSent) &&
+           !has(kClientEnded | kIsReset | kIsClosed);
+  }
   bool show(ExchangeState& state, Bytes bytes);
   void show_kept(ExchangeState& state);
   void refuse(ExchangeState& state, const Refusal& refusal);
@@ -152,8 +172,7 @@ class Http2Wire final : public Wire, public Http2Stream, Http2Tunnel::Way {
   bool is_writable() const { return !has(kIsReset | kIsClosed); }
   void reset(Http2Code code, std::error_code error);
   void let_go(ExchangeState& state, std::error_code error);
-  void note_end(ExchangeState& state, std::error_code error);
-  static Status status_of(const ExchangeState& state, const AnswerHead& answer);
+  void leave_exchange();
   bool has_room(std::uint64_t size);
   void on_queued();
   void wake();
@@ -162,12 +181,13 @@ class Http2Wire final : public Wire, public Http2Stream, Http2Tunnel::Way {
   Http2Connection& connection_;
   ExchangeState* state_;
   Outbox out_;
-  Buffer in_;  // Of the body, for who has not asked yet, or has paused.
+  Buffer in_;  // Bytes of the body that were not asked for yet, or arrived during a pause.
   std::unique_ptr<Http2Trailers> trailers_;
   std::unique_ptr<Timer> deadline_;
   std::unique_ptr<Http2Tunnel> tunnel_;
-  std::error_code error_;   // Why we have reset it.
-  Nanos last_progress_{0};  // Of what we send.
+  std::error_code error_;      // The reason of a reset by the server.
+  Nanos last_progress_{0};     // When the client last took bytes of the output.
+  std::size_t discarded_ = 0;  // Bytes of an upload after its response, not credited yet.
   Http2TrailerSection section_;
   std::int32_t id_;
   std::uint16_t flags_ = 0;

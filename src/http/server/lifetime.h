@@ -1,12 +1,11 @@
-// Lifetime, Watch: whether an object still exists after user code was called, which may have
-// destroyed it.
+// Lifetime, Watch: detect whether user code destroyed an object during a call.
 #pragma once
 
 namespace spate::http {
 
 class Watch;
 
-// A member of the object.
+// A member of the watched object.
 class Lifetime {
  public:
   Lifetime() = default;
@@ -19,12 +18,13 @@ class Lifetime {
   Watch* innermost_ = nullptr;
 };
 
-// On the stack of whoever calls.
+// On the stack of the caller.
 class Watch {
  public:
   explicit Watch(Lifetime& lifetime) : lifetime_(&lifetime), outer_(lifetime.innermost_) {
     Watch* self = this;
-    asm("" : "+r"(self));  // g++ 12 else warns of a pointer that outlives the watch.
+    // Hides the address: g++ 12 warns of a dangling pointer to the watch otherwise.
+    asm("" : "+r"(self));
     lifetime.innermost_ = self;
   }
   ~Watch() {

@@ -22,7 +22,7 @@ bool is_directory(const Entry& entry) {
   return entry.status.kind == sys::FileStatus::Kind::directory;
 }
 
-// Directories first, each by name.
+// Directories first, each group by name.
 std::vector<Entry> entries_of(sys::Directory& directory, Hidden hidden) {
   std::vector<Entry> entries;
   while (entries.size() <= kMostListed) {

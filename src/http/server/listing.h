@@ -1,4 +1,4 @@
-// The page that lists a directory.
+// The HTML page that lists a directory.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace spate::http {
 
-// More names are left out, and that is said.
+// Further names are left out, and the page mentions it.
 inline constexpr std::size_t kMostListed = 10'000;
 
 enum class Hidden : std::uint8_t { left_out, listed };
 
-// `path` is the directory's, decoded: the title. `directory` is open.
+// Returns the page. `path` is the directory's, decoded, for the title. `directory` is open.
 std::string list_directory(sys::Directory& directory, std::string_view path, Hidden hidden);
 
 }  // namespace spate::http

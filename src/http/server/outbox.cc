@@ -13,11 +13,13 @@ namespace spate::http {
 bool Outbox::append(Bytes bytes) {
   if (!back().append(bytes)) return false;
   size_ += bytes.size();
+  grow(bytes.size());
   return true;
 }
 
 void Outbox::append(Buffer&& bytes) {
   size_ += bytes.size();
+  grow(bytes.size());
   back().append(std::move(bytes));
 }
 
@@ -29,6 +31,7 @@ bool Outbox::append_file(int file, std::uint64_t offset, std::uint64_t size) {
   (last_ == nullptr ? first_ : last_->next) = std::move(piece);
   last_ = added;
   size_ += size;
+  ++total_.files;
   return true;
 }
 
@@ -52,6 +55,7 @@ long Outbox::read_file(std::size_t most) {
       sys::read_at(piece.file, room.data(), wanted, static_cast<std::int64_t>(piece.offset));
   if (count <= 0) return count;
   front_.commit(static_cast<std::size_t>(count));
+  grow(static_cast<std::uint64_t>(count));
   piece.offset += static_cast<std::uint64_t>(count);
   piece.left -= static_cast<std::uint64_t>(count);
   return count;
@@ -60,22 +64,26 @@ long Outbox::read_file(std::size_t most) {
 void Outbox::drop_file() {
   const std::unique_ptr<FilePiece> piece = std::move(first_);
   close_descriptors({&piece->file, 1});
+  --total_.files;
   front_.append(std::move(piece->behind));
   first_ = std::move(piece->next);
   if (first_ == nullptr) last_ = nullptr;
 }
 
-void Outbox::take(std::span<std::byte> target) { size_ -= front_.read(target); }
+void Outbox::take(std::span<std::byte> target) { shrink(front_.read(target)); }
 
 bool Outbox::take(std::size_t count, Buffer& target) {
   if (!target.append(front_, count)) return false;
-  size_ -= count;
+  shrink(count);
   return true;
 }
 
+// An empty Outbox must not touch total_, which may be destroyed before it.
 void Outbox::clear() {
+  if (first_ == nullptr && in_memory_ == 0) return;
   while (first_ != nullptr) drop_file();
   front_.clear();
+  shrink(in_memory_);
   size_ = 0;
 }
 

@@ -12,8 +12,8 @@ std::string_view Request::query() const { return state_.target.query; }
 std::string_view Request::host() const { return state_.target.authority; }
 
 std::string_view Request::path() const {
-  const RequestTarget& target = state_.target;
-  return target.form == RequestTarget::Form::asterisk ? std::string_view() : target.path;
+  const std::string_view path = state_.target.path;
+  return path == "*" ? std::string_view() : path;
 }
 
 const FieldsView& Request::fields() const { return state_.view().fields; }
@@ -27,8 +27,16 @@ std::optional<std::uint64_t> Request::content_length() const {
 
 std::string Request::param(std::string_view name) const { return state_.param(name); }
 
+std::string_view Request::route() const { return state_.route; }
+
+Address Request::client() const { return state_.client(); }
+
 Address Request::peer() const { return state_.peer(); }
 
 std::optional<TlsInfo> Request::tls() const { return state_.tls(); }
+
+const AttributeNode* Request::find_attribute(const void* key) const {
+  return state_.find_attribute(key);
+}
 
 }  // namespace spate::http

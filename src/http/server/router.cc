@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,10 +20,10 @@ namespace {
 constexpr std::size_t kMethods = static_cast<std::size_t>(Method::other) + 1;
 constexpr std::size_t index_of(Method method) { return static_cast<std::size_t>(method); }
 
-// What is left of a path or a pattern: none behind its last segment.
+// The rest of a path or pattern; nullopt after its last segment.
 using Rest = std::optional<std::string_view>;
 
-// Cuts off and returns the first segment.
+// Removes and returns the first segment.
 std::string_view take_segment(Rest& rest) {
   const std::size_t end = rest->find('/');
   const std::string_view segment = rest->substr(0, end);
@@ -31,13 +34,28 @@ std::string_view take_segment(Rest& rest) {
 bool is_parameter(std::string_view segment) { return segment.starts_with(':'); }
 bool is_rest(std::string_view segment) { return segment.starts_with('*'); }
 
+// Returns a copy that is never destroyed, because the Exchanges of routes that were replaced still
+// refer to it. Equal texts share a copy, so that a program that replaces its routes for ever needs
+// no more memory.
+std::string_view interned(std::string_view text) {
+  struct Texts {
+    std::mutex mutex;
+    std::set<std::string, std::less<>> set;
+  };
+  static Texts& texts = *new Texts;
+  const std::scoped_lock lock(texts.mutex);
+  if (const auto found = texts.set.find(text); found != texts.set.end()) return *found;
+  return *texts.set.emplace(text).first;
+}
+
 }  // namespace
 
-// Of the tree of patterns: the segments so far.
+// A node of the tree of patterns; its position stands for the segments up to it.
 struct Router::Node {
   struct Route {
     OnRequest handler;
     RouteOptions options;
+    std::string_view pattern;
   };
 
   Route* route(Method method) {
@@ -57,7 +75,7 @@ struct Router::Node {
   Node& make_next(std::string_view segment);
   static Node& make(std::unique_ptr<Node>& node, std::string_view name);
 
-  std::string name;  // A literal segment, or what a parameter is called.
+  std::string_view name;  // A literal segment, or the name of a parameter.
   std::vector<std::unique_ptr<Node>> literals;
   std::unique_ptr<Node> parameter;
   std::unique_ptr<Node> rest;
@@ -65,7 +83,7 @@ struct Router::Node {
   Route any;
 };
 
-// Finds the node of a path, and the parameters on the way there.
+// Searches the node of a path, and records the parameters on the way.
 struct Router::Match {
   Match(ExchangeState& exchange, std::string_view whole) : state(exchange), path(whole) {}
 
@@ -79,23 +97,28 @@ struct Router::Match {
   std::string_view path;
 };
 
-// ---- registering
+// ---- registration
 
 Router::Router() : root_(std::make_unique<Node>()) {}
 Router::Router(Router&& other) noexcept = default;
-Router& Router::operator=(Router&& other) noexcept = default;
+Router& Router::operator=(Router&& other) noexcept {
+  Router moved(std::move(other));
+  std::swap(root_, moved.root_);
+  otherwise_.swap(moved.otherwise_);
+  return *this;
+}
 Router::~Router() = default;
 
 Router::Node* Router::Node::literal(std::string_view segment) const {
-  const auto found = std::ranges::find(
-      literals, segment, [](const auto& each) { return std::string_view(each->name); });
+  const auto found =
+      std::ranges::find(literals, segment, [](const auto& each) { return each->name; });
   return found == literals.end() ? nullptr : found->get();
 }
 
 Router::Node& Router::Node::make(std::unique_ptr<Node>& node, std::string_view name) {
   if (node == nullptr) {
     node = std::make_unique<Node>();
-    node->name = name;
+    node->name = interned(name);
   }
   SPATE_ASSERT(node->name == name, "two patterns call the same segment by two names");
   return *node;
@@ -128,20 +151,20 @@ void Router::on(Method method, std::string_view pattern, OnRequest handler,
   SPATE_ASSERT(method != Method::other, "any() takes methods without a name");
   Node::Route& route = node_of(pattern).routes[index_of(method)];
   SPATE_ASSERT(!route.handler, "a second handler for a pattern and method");
-  route = {std::move(handler), options};
+  route = {std::move(handler), options, interned(pattern)};
 }
 
 void Router::any(std::string_view pattern, OnRequest handler, const RouteOptions& options) {
   Node::Route& route = node_of(pattern).any;
   SPATE_ASSERT(!route.handler, "a second handler for a pattern");
-  route = {std::move(handler), options};
+  route = {std::move(handler), options, interned(pattern)};
 }
 
-void Router::otherwise(OnRequest handler) { otherwise_ = std::move(handler); }
+void Router::otherwise(OnRequest handler) { otherwise_.swap(handler); }
 
-// ---- finding
+// ---- lookup
 
-// By literal, by parameter, by rest: the first that leads to a route.
+// Tries the literal, the parameter, then the rest: the first that leads to a route wins.
 Router::Node* Router::Match::find(Node& node, Rest rest) {
   if (!rest) return node.has_route() ? &node : nullptr;
   const std::string_view whole = *rest;
@@ -177,7 +200,7 @@ std::string Router::Node::allowed() {
   return names.empty() ? "OPTIONS" : names + ", OPTIONS";
 }
 
-// ---- serving
+// ---- dispatch
 
 void Router::on_request(Exchange exchange) {
   const Request& request = exchange.request();
@@ -185,21 +208,22 @@ void Router::on_request(Exchange exchange) {
   Match match(*ExchangeState::of(exchange), path);
   Node* node = path.starts_with('/') ? match.find(*root_, path.substr(1)) : nullptr;
   if (node == nullptr) return refuse(std::move(exchange));
-  if (Node::Route* route = node->route(request.method()))
+  if (Node::Route* route = node->route(request.method())) {
+    match.state.route = route->pattern;
     return call(std::move(exchange), route->handler, route->options);
-  const bool asks = request.method() == Method::options;
+  }
   Fields fields;
   fields.set(FieldId::allow, node->allowed());
-  exchange.respond(asks ? Status::no_content : Status::method_not_allowed, fields);
+  if (request.method() == Method::options) {
+    exchange.respond(Status::no_content, fields);
+    return;
+  }
+  constexpr Refusal kRefusal = {Status::method_not_allowed, "the path does not have this method"};
+  match.state.respond_refusal(kRefusal, {}, &fields);
 }
 
 void Router::call(Exchange exchange, OnRequest& handler, const RouteOptions& options) {
-  ExchangeState& state = *ExchangeState::of(exchange);
-  if (state.framing.size > options.max_body) {
-    exchange.respond(Status::content_too_large, "the body is too long\n");
-    return;
-  }
-  state.max_body = std::min(state.max_body, options.max_body);
+  if (!ExchangeState::of(exchange)->limit_body(options.max_body)) return;
   if (options.deadline > Nanos{0} && !exchange.set_deadline(options.deadline)) return;
   handler(std::move(exchange));
 }
@@ -208,8 +232,9 @@ void Router::refuse(Exchange exchange) {
   if (otherwise_) return otherwise_(std::move(exchange));
   const Request& request = exchange.request();
   const bool asks_server = request.method() == Method::options && request.target() == "*";
-  asks_server ? exchange.respond(Status::no_content)
-              : exchange.respond(Status::not_found, "there is nothing here\n");
+  asks_server
+      ? exchange.respond(Status::no_content)
+      : ExchangeState::of(exchange)->respond_refusal({Status::not_found, "there is nothing here"});
 }
 
 }  // namespace spate::http

@@ -52,7 +52,7 @@ void Server::drain(Nanos grace, std::move_only_function<void()> done) {
   core_->drain(grace, std::move(done));
 }
 
-ServerMetrics Server::metrics() const { return core_->metrics(); }
+ServerMetrics Server::metrics() const { return core_->counters().read(); }
 
 Result<Server> serve(Loop& loop, const Address& address, Service& service, ServerOptions options,
                      const ListenOptions& listen) {

@@ -7,21 +7,25 @@
 #include <new>
 #include <utility>
 
+#include "http/codec/forwarded.h"
 #include "http/codec/head_writer.h"
+#include "http/codec/syntax.h"
 #include "http/server/http1_connection.h"
 #include "http/server/http2_connection.h"
 #include "spate/assert.h"
 #include "spate/error.h"
 #include "spate/http/date.h"
+#include "spate/named_callback.h"
 
 namespace spate::http {
 
 namespace {
 
 constexpr Nanos kSecond{1'000'000'000};
-constexpr std::string_view kStatusLine = "HTTP/1.1 200 OK\r\n";  // Of most answers.
+constexpr std::string_view kStatusLine = "HTTP/1.1 200 OK\r\n";  // The most frequent status.
 constexpr std::string_view kDateName = "Date: ";
-// ListenOptions::max_unsent: enough for the time it takes to be told of room, and to write.
+// ListenOptions::max_unsent: enough for the time between the notification of room and the next
+// write.
 constexpr int kMostUnsent = 128 * 1024;
 
 bool has_agreed_on_http2(const Stream& stream) {
@@ -31,55 +35,70 @@ bool has_agreed_on_http2(const Stream& stream) {
 
 }  // namespace
 
-// ---- how it begins and ends
+// ---- beginning and end
 
 bool ServerCore::are_valid(const ServerOptions& options) {
   return options.max_head > 0 && options.max_head <= 65'535 && options.max_request_line > 0 &&
          options.max_fields > 0 && options.max_fields <= kMostHeadFields &&
          options.max_requests > 0 && options.compression_level >= 1 &&
          options.compression_level <= 9 &&
-         (!options.tls || options.proxy_protocol == ProxyProtocol::off);
+         !options.tls.is_client() && (options.http2 || !options.tls.offers("h2")) &&
+         !has_control(options.server_name) &&
+         (options.trusted_proxies.empty() || is_token(options.client_field)) &&
+         (options.proxies.empty() || options.proxy_protocol == ProxyProtocol::from_proxies);
 }
 
 Result<std::unique_ptr<ServerCore>> ServerCore::create(Loop& loop, Service* service,
                                                        OnRequest on_request,
                                                        ServerOptions options) {
   if (!are_valid(options)) return std::unexpected(system_error(EINVAL));
-  std::unique_ptr<ServerCore> core(
-      new (std::nothrow) ServerCore(loop, service, std::move(on_request), std::move(options)));
-  if (core != nullptr)
-    core->pool_ = new (std::nothrow) ExchangePool(loop, core->options_.compression_level);
-  if (core == nullptr || core->pool_ == nullptr || !core->end_of_loop_.start())
-    return std::unexpected(system_error(ENOMEM));
+  std::unique_ptr<ServerCore> core(new (std::nothrow)
+                                       ServerCore(loop, service, std::move(options)));
+  if (core == nullptr) return std::unexpected(system_error(ENOMEM));
+  core->pool_ = new (std::nothrow) ExchangePool(*core, loop, core->options_.compression_level);
+  core->reads_clock_ = core->options_.log || core->options_.measure_durations;
+  const bool is_whole = core->pool_ != nullptr && core->on_request_.set(std::move(on_request)) &&
+                        core->log_.set(std::move(core->options_.log)) &&
+                        core->on_exception_.set(std::move(core->options_.on_exception)) &&
+                        core->on_tls_failure_.set(std::move(core->options_.on_tls_failure)) &&
+                        core->end_of_loop_.start();
+  if (!is_whole) return std::unexpected(system_error(ENOMEM));
   return core;
 }
 
-ServerCore::ServerCore(Loop& loop, Service* service, OnRequest on_request, ServerOptions options)
+ServerCore::ServerCore(Loop& loop, Service* service, ServerOptions options)
     : loop_(loop),
       service_(service),
-      on_request_(std::move(on_request)),
       options_(std::move(options)),
       head_limits_{.head = options_.max_head,
                    .line = options_.max_request_line,
                    .fields = options_.max_fields},
-      tick_(loop, [this] { tick(); }),
-      settle_(loop, [this] { settle(); }),
-      grace_(loop, [this] { end_grace(); }),
+      tick_(loop, named<Timer, ActiveKind::http_server>([this] { tick(); })),
+      settle_(loop, named<Timer, ActiveKind::http_server>([this] { settle(); })),
+      grace_(loop, named<Timer, ActiveKind::http_server>([this] { end_grace(); })),
       end_of_loop_(loop, [this] { close_all(); }) {
   if (!options_.tls) return;
-  shake_hands_ =
-      with_tls(options_.tls, [this](Stream stream, const Address&) { add(std::move(stream)); });
+  shake_hands_ = with_tls(
+      options_.tls,
+      [this](Stream stream, const Address& peer) { accept_secured(std::move(stream), peer); },
+      [this](const TlsFailure& failure, const Address& peer) { lose_handshake(failure, peer); });
 }
 
 ServerCore::~ServerCore() {
   close_all();
+  drop_kept(due_);
   if (pool_ != nullptr) pool_->abandon();
 }
 
-// Nobody is told.
+// Calls no user code.
 void ServerCore::close_all() {
-  on_drained_ = {};
-  guests_.disown();
+  const auto drained = std::move(on_drained_);
+  const auto on_request = std::move(on_request_);
+  const auto log = std::move(log_);
+  const auto on_exception = std::move(on_exception_);
+  const auto on_tls_failure = std::move(on_tls_failure_);
+  upgraded_.disown();
+  proxy_headers_.clear();
   while (connections_ != nullptr) {
     ServerConnection* connection = connections_;
     forget(*connection);
@@ -107,43 +126,114 @@ Address ServerCore::address() const {
 }
 
 void ServerCore::serve(Exchange exchange) {
-  ++metrics_.requests;
-  ++metrics_.exchanges;
-  ExchangeState::of(exchange)->is_counted = true;
-  if (service_ != nullptr) return service_->on_request(std::move(exchange));
-  on_request_(std::move(exchange));
+  counters_.requests.add(1);
+  ExchangeState& state = *ExchangeState::of(exchange);
+  state.is_counted = true;
+  const bool is_served = state.guard([&] {
+    service_ != nullptr ? service_->on_request(std::move(exchange))
+                        : on_request_(std::move(exchange));
+  });
+  if (!is_served) [[unlikely]]
+    state.fail();
 }
 
-// The kernel is asked for the peer only where that matters.
+void ServerCore::report_exception(const Request& request) noexcept {
+  if (options_.exceptions_end_program) exception_left("http::Server");
+  if (!on_exception_) return;
+  call_user("ServerOptions::on_exception",
+            [&] { on_exception_(std::current_exception(), request); });
+}
+
+// Makes the system call for the peer only if `proxies` matters.
 bool ServerCore::expects_proxy_header(const Stream& stream) const {
-  if (options_.proxy_protocol != ProxyProtocol::from_proxies)
-    return options_.proxy_protocol == ProxyProtocol::always;
-  const Address from = stream.peer_address().unmapped();
-  return from.is_ip() && std::ranges::any_of(options_.proxies, [&from](const Address& proxy) {
-           return proxy.unmapped().with_port(0) == from.with_port(0);
-         });
+  if (options_.tls) return false;  // It was read before the handshake.
+  const bool depends = options_.proxy_protocol == ProxyProtocol::from_proxies;
+  const Address peer = depends ? stream.peer_address() : Address();
+  // A TCP connection whose peer has reset it is not one of a unix socket.
+  const bool has_peer = peer.family() != Address::Family::none || !stream.local_address().is_ip();
+  if (depends && !has_peer) return false;
+  return spate::expects_proxy_header(options_.proxy_protocol, options_.proxies, peer);
+}
+
+// A TCP connection whose peer has reset it has no peer address, but a local one.
+bool ServerCore::is_local(const Stream& stream) const {
+  return !options_.trusted_proxies.empty() && !stream.local_address().is_ip();
+}
+
+Address ServerCore::client_of(const FieldsView& fields, const Address& peer, bool is_local) const {
+  const std::vector<Network>& trusted = options_.trusted_proxies;
+  const bool has_peer = peer.family() != Address::Family::none || is_local;
+  return has_peer && is_in_any(trusted, peer)
+             ? client_behind(fields, options_.client_field, peer, trusted)
+             : peer;
 }
 
 // ---- connections
 
+// A connection that arrives after the grace of a drain is closed.
 void ServerCore::accept(Stream stream, const Address& peer) {
-  shake_hands_ ? shake_hands_(std::move(stream), peer) : add(std::move(stream));
+  if (!options_.tls) return add(std::move(stream));
+  if (!shake_hands_) return;
+  ++handshakes_;
+  spate::expects_proxy_header(options_.proxy_protocol, options_.proxies, peer)
+      ? read_header(std::move(stream), peer)
+      : shake_hands_(std::move(stream), peer);
 }
 
-// Out of memory, it is closed.
-void ServerCore::add(Stream stream) {
+// For TLS; without it, the connection reads the header itself.
+void ServerCore::read_header(Stream stream, const Address& peer) {
+  const auto at = proxy_headers_.emplace(proxy_headers_.end());
+  *at = read_proxy_header(std::move(stream), options_.head_timeout,
+                          [this, at, peer](Result<Stream> plain, const ProxyHeader& header) {
+                            const Connecting done = std::move(*at);
+                            proxy_headers_.erase(at);
+                            const bool is_named = header.source.family() != Address::Family::none;
+                            on_header(std::move(plain), is_named ? header.source : peer);
+                          });
+  if (at->is_pending()) return;
+  proxy_headers_.erase(at);  // Memory ran out.
+  --handshakes_;
+  note_one_less();
+}
+
+void ServerCore::on_header(Result<Stream> plain, const Address& peer) {
+  if (plain) return shake_hands_(std::move(*plain), peer);
+  --handshakes_;
+  count_refused();
+  note_one_less();
+}
+
+void ServerCore::accept_secured(Stream stream, const Address& peer) {
+  --handshakes_;
+  if (options_.proxy_protocol == ProxyProtocol::off) return add(std::move(stream));
+  std::unique_ptr<Address> kept(new (std::nothrow) Address(peer));
+  if (kept == nullptr) return note_one_less();
+  add(std::move(stream), std::move(kept));
+}
+
+void ServerCore::lose_handshake(const TlsFailure& failure, const Address& peer) {
+  --handshakes_;
+  const Watch watch(lifetime_);
+  if (on_tls_failure_) on_tls_failure_(failure, peer);
+  if (!watch.is_gone()) note_one_less();
+}
+
+// When memory runs out, the connection is closed.
+void ServerCore::add(Stream stream, std::unique_ptr<Address> peer) {
   SPATE_ASSERT(&stream.loop() == &loop_, "a server's connections are of its loop");
-  ++metrics_.accepted;
-  if (options_.http2 && has_agreed_on_http2(stream)) return add_http2(std::move(stream), nullptr);
-  auto* connection = new (std::nothrow) Http1Connection(*this, std::move(stream));
+  counters_.accepted.add(1);
+  // After a reload(), the context may offer a protocol that this server does not speak.
+  if (has_agreed_on_http2(stream))
+    return options_.http2 ? add_http2(std::move(stream), std::move(peer)) : stream.abort();
+  auto* connection = new (std::nothrow) Http1Connection(*this, std::move(stream), std::move(peer));
   if (connection == nullptr) return;
   link(*connection);
   connection->start();
 }
 
-void ServerCore::add_http2(Stream stream, std::unique_ptr<Address> forwarded) {
+void ServerCore::add_http2(Stream stream, std::unique_ptr<Address> peer) {
   auto* connection =
-      new (std::nothrow) Http2Connection(*this, std::move(stream), std::move(forwarded));
+      new (std::nothrow) Http2Connection(*this, std::move(stream), std::move(peer));
   if (connection == nullptr) return;
   link(*connection);
   connection->start();
@@ -153,14 +243,15 @@ void ServerCore::link(ServerConnection& connection) {
   connection.next = connections_;
   if (connections_ != nullptr) connections_->previous = &connection;
   connections_ = &connection;
-  ++metrics_.connections;
+  counters_.connections.add(1);
+  if (is_draining_) give_notice();
 }
 
 void ServerCore::forget(ServerConnection& connection) {
   if (next_visited_ == &connection) next_visited_ = connection.next;
   if (connection.next != nullptr) connection.next->previous = connection.previous;
   (connection.previous == nullptr ? connections_ : connection.previous->next) = connection.next;
-  --metrics_.connections;
+  counters_.connections.subtract(1);
   note_one_less();
 }
 
@@ -168,7 +259,7 @@ void ServerCore::note_one_less() {
   if (has_drained()) settle_soon();
 }
 
-// Any of them may go meanwhile, and so may this.
+// Each visit may destroy any of the connections, and the server.
 template <class Visit>
 void ServerCore::visit_connections(Visit visit) {
   const Watch watch(lifetime_);
@@ -183,20 +274,20 @@ void ServerCore::visit_connections(Visit visit) {
 // ---- exchanges in progress
 
 bool ServerCore::list(ExchangeState& state) {
-  if (state.link.list != nullptr) return false;
+  if (state.is_in(ExchangeRow::in_progress)) return false;
   in_progress_.push(state);
   if (!tick_.is_active()) tick_.start(kSecond, kSecond);
   return true;
 }
 
 bool ServerCore::unlist(ExchangeState& state) {
-  if (state.link.list == nullptr) return false;
-  ExchangeList::remove(state);
+  if (!state.is_in(ExchangeRow::in_progress)) return false;
+  ExchangeList::remove(state, ExchangeRow::in_progress);
   return true;
 }
 
 void ServerCore::settle_later(ExchangeState& state) {
-  unsettled_.push(state);
+  due_.push(state);
   settle_soon();
 }
 
@@ -206,43 +297,118 @@ void ServerCore::settle_soon() {
 
 void ServerCore::settle() {
   const Watch watch(lifetime_);
-  ExchangeList due;
-  due.take_over(unsettled_);
+  settle_exchanges();
+  if (!watch.is_gone()) close_idle();
+  if (watch.is_gone()) return;
+  if (!has_drained()) return;
+  grace_.stop();
+  // Each call may destroy the server, add a connection, or run the loop, which calls the others.
+  for (std::size_t left = on_drained_.size(); left > 0 && !on_drained_.empty(); --left) {
+    std::move_only_function<void()> done = std::move(on_drained_.front());
+    on_drained_.erase(on_drained_.begin());
+    done();
+    if (watch.is_gone() || !has_drained()) return;
+  }
+}
+
+void ServerCore::settle_exchanges() {
+  const Watch watch(lifetime_);
+  // Exchanges that become due meanwhile are settled by a later call.
+  ExchangeList due(ExchangeRow::due);
+  due.take_over(due_);
   while (ExchangeState* state = due.pop()) {
-    in_progress_.push(*state);
-    state->wire()->settle(*state);
-    if (watch.is_gone()) return;
+    state->wire() != nullptr ? state->wire()->settle(*state) : log_kept(*state);
+    if (watch.is_gone()) return drop_kept(due);
   }
-  if (has_drained() && on_drained_) {
-    grace_.stop();
-    std::exchange(on_drained_, {})();
-  }
+}
+
+// Logs the exchanges that were detached from their wire. The others belong to their connections.
+void ServerCore::drop_kept(ExchangeList& due) {
+  while (ExchangeState* state = due.pop()) state->let_go_of_end();
 }
 
 void ServerCore::tick() {
   const Watch watch(lifetime_);
   const Nanos now = loop_.now();
-  ExchangeList ticking;
+  ExchangeList ticking(ExchangeRow::in_progress);
   ticking.take_over(in_progress_);
   if (ticking.empty()) return tick_.stop();
   while (ExchangeState* state = ticking.pop()) {
+    // Listed again first: on_tick() may end the exchange, which removes it from the list.
     in_progress_.push(*state);
     state->wire()->on_tick(*state, now);
     if (watch.is_gone()) return;
   }
 }
 
-void ServerCore::note_end(const ExchangeState& state, std::error_code error) {
-  metrics_.exchanges -= state.is_counted;
-  metrics_.received += state.received;
-  metrics_.sent += state.sent();
-  if (!options_.log) return;
-  options_.log({.request = state.request(),
-                .status = state.status(),
-                .sent = state.sent(),
-                .received = state.received,
-                .duration = loop_.now() - state.began,
-                .error = error});
+// ---- the end of an exchange
+
+Nanos ServerCore::time_of_request() {
+  if (reads_clock_) loop_.update_now();
+  return loop_.now();
+}
+
+void ServerCore::count_end(const ExchangeState& state) {
+  if (state.is_counted) counters_.end_exchange();
+  if (state.received != 0) counters_.received.add(state.received);
+  counters_.sent.add(state.sent());
+  if (options_.measure_durations) [[unlikely]]
+    counters_.add_duration(state.status(), time_of_request() - state.began);
+}
+
+bool ServerCore::is_logged(const ExchangeState& state) const { return log_ || state.has_on_end(); }
+
+void ServerCore::conclude(ExchangeState& state, std::error_code error, Lifetime& carrier) {
+  const ExchangeState::Use use(state);
+  count_end(state);
+  if (!is_logged(state)) {
+    state.part();
+  } else if (!log_parting(state, error, carrier)) {
+    return state.drop_handler();
+  }
+  state.report_closed(error);
+}
+
+// Calls the log after the exchange has left its wire: calls to the Exchange fail then, so the log
+// may make any. False if this was destroyed.
+bool ServerCore::log_parting(ExchangeState& state, std::error_code error, Lifetime& carrier) {
+  const Watch server(lifetime_);
+  const Watch watch(carrier);
+  state.part(&watch);
+  log(state, error, time_of_request());
+  state.forget_carrier();
+  return !server.is_gone();
+}
+
+void ServerCore::conclude_later(ExchangeState& state, std::error_code error) {
+  const ExchangeState::Use use(state);
+  count_end(state);
+  const bool is_kept = is_logged(state) && state.keep_end(error, time_of_request());
+  state.detach_without_callback();
+  if (!is_kept) return;
+  due_.push(state);
+  settle_soon();
+}
+
+void ServerCore::log(ExchangeState& state, std::error_code error, Nanos ended) {
+  const AccessRecord record{.request = state.request(),
+                            .status = state.status(),
+                            .sent = state.sent(),
+                            .received = state.received,
+                            .duration = ended - state.began,
+                            .error = state.logged_error(error),
+                            .reason = state.reason()};
+  const Watch watch(lifetime_);
+  for (OnExchangeEnd& function : state.take_on_end()) {
+    state.guard([&] { function(record); });
+    if (watch.is_gone()) return;
+  }
+  if (log_) state.guard([&] { log_(record); });
+}
+
+void ServerCore::log_kept(ExchangeState& state) {
+  log(state, state.end_kept().error, state.end_kept().at);
+  state.let_go_of_end();
 }
 
 inline void ServerCore::keep_lines_fresh() {
@@ -272,18 +438,32 @@ void ServerCore::prepare_lines() {
 
 // ---- drain
 
-void ServerCore::drain(Nanos grace, std::move_only_function<void()> done) {
+void ServerCore::drain(Nanos grace, Nanos notice, std::move_only_function<void()> done) {
   is_draining_ = true;
-  on_drained_ = std::move(done);
+  if (done) on_drained_.push_back(std::move(done));
   drained_by_ = deadline_after(loop_.now(), grace);
   for (Listener& listener : listeners_) listener.close();
-  grace_.start(std::min(grace, kSecond));
+  notice_ = std::min(notice, kSecond);
+  grace_.start(notice_);
+  close_idle_soon();
   for (ServerConnection* each = connections_; each != nullptr; each = each->next) each->on_drain();
-  guests_.say_goodbye();
+  upgraded_.say_goodbye();
   note_one_less();
 }
 
-// Connections without a request first; then whatever there is.
+// Waits a turn, so that requests that arrived before are read first.
+void ServerCore::close_idle_soon() {
+  turns_to_idle_ = 2;
+  settle_soon();
+}
+
+void ServerCore::close_idle() {
+  if (turns_to_idle_ == 0) return;
+  if (--turns_to_idle_ != 0) return settle_soon();
+  visit_connections([](ServerConnection& connection) { connection.close_if_idle(); });
+}
+
+// Closes idle connections at the end of the notice period, and the rest at the end of the grace.
 void ServerCore::end_grace() {
   const Nanos left = drained_by_ - loop_.now();
   if (left > Nanos{0}) {
@@ -296,13 +476,15 @@ void ServerCore::end_grace() {
 
 void ServerCore::abort_all(std::error_code error) {
   const Watch watch(lifetime_);
-  while (Guests* guests = guests_.first_left()) {
-    guests->end_one(error);
+  shake_hands_ = {};
+  proxy_headers_.clear();
+  handshakes_ = 0;
+  while (UpgradedConnections* upgraded = upgraded_.first_open()) {
+    upgraded->end_one(error);
     if (watch.is_gone()) return;
   }
   visit_connections([error](ServerConnection& connection) { connection.abort(error); });
+  if (!watch.is_gone()) note_one_less();
 }
-
-ServerMetrics ServerCore::metrics() const { return metrics_; }
 
 }  // namespace spate::http

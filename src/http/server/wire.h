@@ -1,5 +1,5 @@
-// Wire: what carries an exchange: a connection of HTTP/1, or a stream of HTTP/2. The functions
-// are those of Exchange; whoever calls them has seen to it that they make sense now.
+// Wire: the carrier of an exchange: an HTTP/1 connection, or an HTTP/2 stream. The functions are
+// those of Exchange; the caller checks their preconditions.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +23,13 @@ namespace spate::http {
 class ExchangeState;
 class ServerCore;
 
-// What an answer's head says.
-struct AnswerHead {
+// The contents of a response's header section.
+struct ServerResponseHead {
   Status status;
   const Fields* fields = nullptr;
-  std::string_view content_type{};      // Beside the fields, if not empty.
-  std::optional<std::uint64_t> size{};  // Of the body.
+  std::string_view content_type{};      // Added to the fields, if not empty.
+  std::optional<std::uint64_t> size{};  // The size of the body.
+  std::string_view upgrade{};           // With 426: the protocol that the client must request.
 };
 
 class Wire {
@@ -37,30 +38,34 @@ class Wire {
   virtual bool is_full() const = 0;
   virtual std::size_t queued() const = 0;
   virtual Address peer() const = 0;
+  // Returns whether a peer without an address is not at a network: it has a unix socket, or is in
+  // memory.
+  virtual bool is_local() const = 0;
   virtual std::optional<TlsInfo> tls() const = 0;
 
-  // The head and, in the same send, the beginning of the body.
-  virtual bool send_head(ExchangeState& state, const AnswerHead& head, Bytes body) = 0;
+  // Sends the header section and, in the same write, the begin of the body. Drops the body of a
+  // response that has none (RFC 9110 §6.4.1).
+  virtual bool send_head(ExchangeState& state, const ServerResponseHead& head, Bytes body) = 0;
   virtual bool send(ExchangeState& state, Bytes body) = 0;
   virtual bool send(ExchangeState& state, Buffer&& body) = 0;
   virtual std::error_code send_file(ExchangeState& state, int file, std::uint64_t offset,
                                     std::uint64_t size) = 0;
-  // The end of the body, if it has to be marked.
+  // Sends the end of the body, if the framing has one.
   virtual bool send_end(ExchangeState& state, const Fields& trailers) = 0;
-  virtual bool inform(ExchangeState& state, const AnswerHead& head) = 0;
+  virtual bool inform(ExchangeState& state, const ServerResponseHead& head) = 0;
 
-  // The body is asked for, again after a pause.
+  // Resumes reading the body: at first, and after a pause.
   virtual void read_body(ExchangeState& state) = 0;
   virtual void pause(ExchangeState& state) = 0;
   virtual bool set_deadline(Nanos timeout) = 0;
-  // Something has ended inside a call to the Exchange; settle() is called by the loop.
+  // Schedules settle(), which the loop calls. For events inside a call to the Exchange.
   virtual void settle_later(ExchangeState& state) = 0;
   virtual void settle(ExchangeState& state) = 0;
-  // Resets it. No callback follows.
+  // Resets the exchange. No callback follows.
   virtual void abort(ExchangeState& state) = 0;
   virtual Result<Stream> upgrade(ExchangeState& state, std::string_view protocol,
                                  const Fields& fields) = 0;
-  // Once a second while the exchange is in progress.
+  // Called once a second while the exchange is in progress.
   virtual void on_tick(ExchangeState& state, Nanos now) = 0;
 
  protected:

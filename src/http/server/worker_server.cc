@@ -1,54 +1,58 @@
-// serve() on Workers: a ServerCore in each.
-#include <cerrno>
-#include <memory>
+#include "http/server/worker_server.h"
+
 #include <new>
 #include <utility>
 
-#include "http/codec/system_error.h"
-#include "http/server/server_core.h"
-#include "spate/http/server.h"
-#include "spate/net/workers.h"
+#include "http/server/workers_server_state.h"
 
 namespace spate::http {
 
-namespace {
-
-class WorkerServer final : public WorkerService {
- public:
-  WorkerServer(std::unique_ptr<Service> service, std::unique_ptr<ServerCore> core)
-      : service_(std::move(service)), core_(std::move(core)) {}
-
-  void on_accept(Stream stream, const Address& peer) override {
-    core_->accept(std::move(stream), peer);
-  }
-  void on_drain(Nanos) override { core_->drain(kForever, {}); }  // The worker watches the grace.
-  void on_end() override { core_->abort_all(Error::deadline); }
-
- private:
-  std::unique_ptr<Service> service_;
-  std::unique_ptr<ServerCore> core_;  // Goes first.
-};
-
-std::unique_ptr<WorkerService> make_server(Loop& loop, const MakeService& make,
-                                           const ServerOptions& options) {
-  std::unique_ptr<Service> service = make(loop);
-  if (service == nullptr) return nullptr;
-  auto core = ServerCore::create(loop, service.get(), {}, options);
-  if (!core) return nullptr;
-  return std::unique_ptr<WorkerService>(new (std::nothrow)
-                                            WorkerServer(std::move(service), std::move(*core)));
+WorkerServer::WorkerServer(Loop& loop, unsigned worker,
+                           std::shared_ptr<WorkersServerState> state,
+                           std::unique_ptr<Service> service)
+    : loop_(loop), worker_(worker), state_(std::move(state)), service_(std::move(service)) {
+  state_->set_host(worker_, this);
 }
 
-}  // namespace
+WorkerServer::~WorkerServer() {
+  state_->set_host(worker_, nullptr);
+  while (!cores_.empty()) {
+    state_->remove(worker_, cores_.back()->counters());
+    cores_.pop_back();
+  }
+}
 
-Result<Address> serve(Workers& workers, const Address& address, MakeService make,
-                      const ServerOptions& options, const ServeOptions& how) {
-  if (!ServerCore::are_valid(options)) return std::unexpected(system_error(EINVAL));
-  return workers.listen(address,
-                        Workers::MakeService([make = std::move(make), options](Loop& loop) {
-                          return make_server(loop, make, options);
-                        }),
-                        how.balance, ServerCore::bounded(how.listen));
+void WorkerServer::on_accept(Stream stream, const Address& peer) {
+  if (state_->version() != version_) renew();
+  if (!cores_.empty()) cores_.back()->accept(std::move(stream), peer);
+}
+
+// Keeps the previous options when memory runs out, and tries again with the next connection.
+void WorkerServer::renew() {
+  std::erase_if(cores_, [this](const std::unique_ptr<ServerCore>& core) {
+    if (!core->is_idle()) return false;
+    state_->remove(worker_, core->counters());
+    return true;
+  });
+  const std::uint64_t version = state_->version();
+  auto core = ServerCore::create(loop_, service_.get(), {}, *state_->options());
+  if (!core) return;
+  state_->add(worker_, (*core)->counters());
+  cores_.push_back(std::move(*core));
+  version_ = version;
+}
+
+void WorkerServer::drain(Nanos grace, const DrainTicket& ticket) {
+  for (const auto& core : cores_) core->drain(grace, [ticket] {});
+}
+
+// The worker enforces the grace.
+void WorkerServer::on_drain(Nanos grace) {
+  for (const auto& core : cores_) core->drain(kForever, grace / 2, {});
+}
+
+void WorkerServer::on_end() {
+  for (const auto& core : cores_) core->abort_all(Error::deadline);
 }
 
 }  // namespace spate::http

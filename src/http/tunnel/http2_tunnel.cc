@@ -4,12 +4,13 @@
 #include <utility>
 
 #include "spate/loop.h"
+#include "spate/named_callback.h"
 
 namespace spate::http {
 
 namespace {
 
-// As those of a Stream.
+// The limits of a Stream.
 constexpr QueueLimits kLimits;
 
 }  // namespace
@@ -18,7 +19,7 @@ Http2Tunnel::Http2Tunnel(Way& way, Stream end, Nanos patience)
     : way_(way),
       end_(std::move(end)),
       patience_(patience),
-      silence_(end_.loop(), [this] { on_silence(); }) {
+      silence_(end_.loop(), named<Timer, ActiveKind::websocket>([this] { on_silence(); })) {
   end_.set_half_open(true);
   end_.start(*this);
 }
@@ -28,7 +29,7 @@ Http2Tunnel::~Http2Tunnel() {
   have_both_ended || is_complete_ ? end_.close() : end_.abort();
 }
 
-// ---- from the other side
+// ---- from the peer
 
 bool Http2Tunnel::take(Bytes bytes) {
   const std::size_t size = bytes.size();
@@ -52,8 +53,8 @@ void Http2Tunnel::take_end() {
   end_.end();
 }
 
-// A side that has ended may say that it has no more use for what would still come: that is no loss
-// of what it has sent.
+// After its END_STREAM, the peer may reset with NO_ERROR to stop our output. The bytes it sent are
+// not lost by that.
 void Http2Tunnel::on_stream_closed(Http2Code code) {
   if (has_other_ended_ && code == Http2Code::no_error) is_complete_ = true;
 }
@@ -86,7 +87,7 @@ void Http2Tunnel::on_closed(std::error_code error) {
   if (error) way_.cut_tunnel();
 }
 
-// ---- in the session
+// ---- called by the session
 
 Http2Piece Http2Tunnel::next_piece(std::size_t most) const {
   const std::size_t size = std::min(most, out_.size());
@@ -109,7 +110,7 @@ void Http2Tunnel::on_piece_sent() {
   if (end_.is_paused() && out_.size() <= kLimits.low) end_.resume();
 }
 
-// ---- time
+// ---- timeouts
 
 void Http2Tunnel::note_progress() { last_progress_ = end_.loop().now(); }
 
@@ -119,7 +120,7 @@ void Http2Tunnel::expect_progress() {
   wait_for(patience_);
 }
 
-// Without memory for that there is no waiting.
+// Without memory for the timer the tunnel is reset.
 void Http2Tunnel::wait_for(Nanos time) {
   if (!silence_.start(time)) way_.cut_tunnel();
 }

@@ -1,6 +1,6 @@
-// Http2Tunnel: what a stream of HTTP/2 carries once it was upgraded (RFC 8441, RFC 9113 §8.5), on
-// either side: our end of a connection in memory, whose other end is the user's Stream. All that it
-// does is to pass bytes on, ends, and that there is no room: users are called by their Stream.
+// Http2Tunnel: connects an upgraded HTTP/2 stream (RFC 8441, RFC 9113 §8.5), on either side, with a
+// user's Stream. It holds the near end of a connection in memory; the user has the far end. It only
+// forwards bytes, ends and back-pressure: user code is called by the Stream.
 #pragma once
 
 #include <cstddef>
@@ -17,36 +17,36 @@ namespace spate::http {
 
 class Http2Tunnel final : public StreamHandler {
  public:
-  // The stream of HTTP/2. None of these calls a user, or destroys the tunnel.
+  // The HTTP/2 stream. Its functions call no user code, and do not destroy the tunnel.
   class Way {
    public:
-    // There is more for next_piece().
+    // Called when next_piece() has more to send.
     virtual void send_tunneled() = 0;
-    // The other side may send so many bytes more.
+    // Updates the window: the peer may send this many more bytes.
     virtual void credit(std::size_t size) = 0;
-    // It is to be reset.
+    // Resets the stream.
     virtual void cut_tunnel() = 0;
 
    protected:
     ~Way() = default;
   };
 
-  // Something waits to be sent, or our side has ended: if nothing moves for `patience` then, it is
-  // cut. Zero is for ever.
+  // The tunnel is reset if no byte moves for `patience` while output is queued or after our side
+  // has ended. Zero is no timeout.
   Http2Tunnel(Way& way, Stream end, Nanos patience);
   Http2Tunnel(const Http2Tunnel&) = delete;
   Http2Tunnel& operator=(const Http2Tunnel&) = delete;
-  // Unless the stream of HTTP/2 has ended on both sides, the user's sees a reset.
+  // Resets the user's Stream unless both sides of the HTTP/2 stream have ended.
   ~Http2Tunnel();
 
-  // ---- from the other side. False: there is nobody any more to take it.
+  // ---- from the peer. False: the user's end is closed.
 
   bool take(Bytes bytes);
   bool take(Buffer&& bytes);
   void take_end();
   void on_stream_closed(Http2Code code);
 
-  // ---- what is to be sent, in the session; nobody is called
+  // ---- output, called by the session; calls no user code
 
   Http2Piece next_piece(std::size_t most) const;
   void take(std::span<std::byte> target);
@@ -72,13 +72,14 @@ class Http2Tunnel final : public StreamHandler {
 
   Way& way_;
   Stream end_;
-  Buffer out_;  // From the user.
+  Buffer out_;  // Bytes from the user.
   const Nanos patience_;
   Nanos last_progress_{0};
   Timer silence_;
-  std::size_t owed_ = 0;      // Taken, and not credited yet: there is no room for more.
-  bool has_ended_ = false;    // The user's side,
-  bool is_end_sent_ = false;  // which was sent.
+  std::size_t owed_ = 0;      // Received without a window update, because the user's Stream is
+                              // full.
+  bool has_ended_ = false;    // The user's side has ended,
+  bool is_end_sent_ = false;  // and END_STREAM was sent.
   bool has_other_ended_ = false;
   bool is_complete_ = false;
 };

@@ -1,5 +1,5 @@
-// Subscription: that a WebSocket is told what a Topic publishes. It stands in the lists of both,
-// and is deleted by whichever goes first.
+// Subscription: connects a WebSocket with a Topic. It is in the lists of both, and is deleted by
+// the one that is destroyed first.
 #pragma once
 
 #include "spate/http/topic.h"
@@ -10,7 +10,7 @@ class WebSocketState;
 
 class Subscription {
  public:
-  // Of one that has_extras().
+  // `socket` must have has_extras().
   Subscription(Topic& topic, WebSocketState& socket);
   ~Subscription();
   Subscription(const Subscription&) = delete;
@@ -23,7 +23,7 @@ class Subscription {
  private:
   Topic& topic_;
   WebSocketState& socket_;
-  Subscription* next_;  // Of the topic.
+  Subscription* next_;  // In the topic's list.
   Subscription* previous_ = nullptr;
   Subscription* next_of_socket_;
   Subscription* previous_of_socket_ = nullptr;

@@ -29,7 +29,7 @@ Subscription::~Subscription() {
   --topic_.size_;
 }
 
-// Few have many topics, and many topics have few of them.
+// Searches the socket's list: sockets have few topics, while topics have many sockets.
 Subscription* Subscription::find(const Topic& topic, const WebSocketState& socket) {
   Subscription* each = socket.first_subscription();
   while (each != nullptr && &each->topic_ != &topic) each = each->next_of_socket_;
@@ -61,8 +61,14 @@ bool Topic::has(const WebSocket& socket) const {
   return state != nullptr && Subscription::find(*this, *state) != nullptr;
 }
 
-// A client's frames have a mask each.
-std::size_t Topic::publish(MessageKind kind, Bytes bytes) {
+std::size_t Topic::publish(MessageKind kind, Bytes bytes) { return send(kind, bytes, nullptr); }
+
+std::size_t Topic::publish_to_others(const WebSocket& sender, MessageKind kind, Bytes bytes) {
+  return send(kind, bytes, WebSocketState::of(sender));
+}
+
+// The frames of a client are masked individually, so they cannot be shared.
+std::size_t Topic::send(MessageKind kind, Bytes bytes, const WebSocketState* except) {
   std::byte head[kMostFrameHead];
   const std::size_t head_size =
       write_frame_head({.opcode = opcode_of(kind), .size = bytes.size()}, head);
@@ -75,6 +81,7 @@ std::size_t Topic::publish(MessageKind kind, Bytes bytes) {
   std::size_t count = 0;
   for (Subscription* each = first_; each != nullptr; each = each->next()) {
     WebSocketState& socket = each->socket();
+    if (&socket == except) continue;
     const bool is_sent =
         socket.takes_shared() ? socket.send_shared(frame) : socket.send(kind, bytes);
     count += is_sent ? 1 : 0;

@@ -1,4 +1,4 @@
-// The handle, and what makes one of a request.
+// The WebSocket handle, and accepting of requests.
 #include "spate/http/websocket.h"
 
 #include <cerrno>
@@ -24,13 +24,13 @@ std::unexpected<std::error_code> error_of(int number) {
   return std::unexpected(system_error(number));
 }
 
-// What accept() says of an objection.
+// Returns accept()'s error for a status.
 std::unexpected<std::error_code> error_of(Status why) {
   if (why == Status::service_unavailable) return error_of(ECANCELED);
   return error_of(why == Status::forbidden ? EACCES : EPROTO);
 }
 
-// Of HTTP/2 there is none (RFC 8441 §5).
+// Over HTTP/2 there is no key (RFC 8441 §5).
 bool has_key(const Request& request) {
   const FieldsView& fields = request.fields();
   return request.version() == Version::http_2 ||
@@ -38,7 +38,7 @@ bool has_key(const Request& request) {
           is_websocket_key(fields[FieldId::sec_websocket_key]));
 }
 
-// Why the client is not given what it asks for (RFC 6455 §4.2.1); ok if it is.
+// Returns the status with which the request is refused (RFC 6455 §4.2.1); ok if it is accepted.
 Status objection_to(const Request& request, const WebSocketOptions& options,
                     const ServerCore& server) {
   const FieldsView& fields = request.fields();
@@ -54,13 +54,15 @@ Status objection_to(const Request& request, const WebSocketOptions& options,
 
 bool refuse(Exchange& exchange, Status status) {
   Fields fields;
+  const bool is_required = status == Status::upgrade_required;
   if (status == Status::method_not_allowed) fields.set(FieldId::allow, "GET");
-  if (status == Status::upgrade_required)
-    fields.set(FieldId::sec_websocket_version, kWebSocketVersion);
-  return exchange.respond(status, fields);
+  if (is_required) fields.set(FieldId::sec_websocket_version, kWebSocketVersion);
+  const std::string_view upgrade = is_required ? kWebSocket : std::string_view();
+  return ExchangeState::of(exchange)->respond(
+      {.status = status, .fields = &fields, .upgrade = upgrade}, Bytes());
 }
 
-// The number of the first of ours that the client names, from 1; 0 if there is none.
+// Returns the number of the first of our protocols that the client offers, from 1; 0 for no match.
 std::size_t choose_protocol(const Request& request, const WebSocketOptions& options) {
   const ListValues named = request.fields().list(FieldId::sec_websocket_protocol);
   for (std::size_t i = 0; i < options.protocols.size(); ++i) {
@@ -72,11 +74,11 @@ std::size_t choose_protocol(const Request& request, const WebSocketOptions& opti
 }
 
 bool add_answer(Fields& fields, const Request& request, std::string_view protocol,
-                bool may_compress) {
+                const DeflateAgreement& deflate) {
   const std::string_view key = request[FieldId::sec_websocket_key];
   return (key.empty() || fields.set(FieldId::sec_websocket_accept, websocket_accept(key))) &&
          (protocol.empty() || fields.set(FieldId::sec_websocket_protocol, protocol)) &&
-         (!may_compress || fields.set(FieldId::sec_websocket_extensions, kDeflate));
+         (!deflate || fields.set(FieldId::sec_websocket_extensions, deflate.answer()));
 }
 
 }  // namespace
@@ -91,21 +93,22 @@ Result<WebSocket> WebSocket::accept(Exchange exchange, WebSocketHandler& handler
     refuse(exchange, why);
     return error_of(why);
   }
-  WebSocket socket(WebSocketState::make(exchange.loop(), handler, options, &server));
+  WebSocket socket(WebSocketState::make(exchange.loop(), handler, options, &server,
+                                        request.route()));
   if (socket.state_ == nullptr) return error_of(ENOMEM);
   const std::size_t protocol = choose_protocol(request, options);
-  const bool may_compress =
-      options.compression == WebSocketCompression::each_message && offers_deflate(request.fields());
+  const bool may_compress = options.compression == WebSocketCompression::each_message;
+  const DeflateAgreement deflate =
+      may_compress ? agree_to_deflate(request.fields()) : DeflateAgreement();
   Fields fields;
-  if (!add_answer(fields, request, protocol == 0 ? "" : options.protocols[protocol - 1],
-                  may_compress))
+  if (!add_answer(fields, request, protocol == 0 ? "" : options.protocols[protocol - 1], deflate))
     return error_of(ENOMEM);
   Result<Stream> stream = exchange.upgrade(kWebSocket, fields);
   if (!stream) {
     refuse(exchange, Status::bad_request);
     return std::unexpected(stream.error());
   }
-  if (!socket.state_->open(std::move(*stream), protocol, may_compress)) return error_of(ENOMEM);
+  if (!socket.state_->open(std::move(*stream), protocol, deflate.window)) return error_of(ENOMEM);
   return socket;
 }
 
@@ -154,12 +157,12 @@ void WebSocket::close(CloseCode code, std::string_view reason) {
 void WebSocket::abort() { tell(state_, &WebSocketState::abort); }
 
 const Stream& WebSocket::stream() const {
-  SPATE_ASSERT(state_ != nullptr, "of one that was accepted or connects");
+  SPATE_ASSERT(state_ != nullptr, "the WebSocket is empty");
   return state_->stream();
 }
 
 Loop& WebSocket::loop() const {
-  SPATE_ASSERT(state_ != nullptr, "of one that was accepted or connects");
+  SPATE_ASSERT(state_ != nullptr, "the WebSocket is empty");
   return state_->loop();
 }
 

@@ -6,12 +6,15 @@
 #include <utility>
 
 #include "http/codec/characters.h"
+#include "http/codec/message_coding.h"
 #include "http/codec/system_error.h"
 #include "http/codec/websocket_handshake.h"
+#include "http/websocket/loop_websockets.h"
 #include "http/websocket/websocket_group.h"
-#include "http/websocket/websocket_hub.h"
 #include "http/websocket/websocket_state.h"
 #include "spate/http/error.h"
+#include "spate/http/url.h"
+#include "spate/named_callback.h"
 
 namespace spate::http {
 
@@ -21,7 +24,7 @@ bool begins_with(std::string_view url, std::string_view scheme) {
   return equal_ignoring_case(url.substr(0, scheme.size()), scheme);
 }
 
-// The same of HTTP; empty if it is of another scheme.
+// Returns the http URL for a ws URL; empty for another scheme.
 std::string http_url(std::string_view url) {
   if (!begins_with(url, "ws:") && !begins_with(url, "wss:")) return {};
   return std::string("http").append(url.substr(2));
@@ -39,11 +42,11 @@ bool are_tokens(const std::vector<std::string>& protocols) {
   return true;
 }
 
-// The keys of a handshake need not be secret, but each is another (RFC 6455 §4.1).
-std::string random_key(WebSocketHub& hub) {
+// The keys of a handshake need not be secret, but must be random (RFC 6455 §4.1).
+std::string random_key(LoopWebSockets& loop_state) {
   std::array<char, 16> bytes;
   for (std::size_t at = 0; at < bytes.size(); at += sizeof(Mask)) {
-    const std::optional<Mask> part = hub.random_mask();
+    const std::optional<Mask> part = loop_state.random_mask();
     if (!part) return {};
     std::memcpy(bytes.data() + at, part->data(), sizeof(Mask));
   }
@@ -58,12 +61,15 @@ std::size_t number_of(std::string_view protocol, const std::vector<std::string>&
 }  // namespace
 
 WebSocketConnecting::WebSocketConnecting(WebSocketState& state)
-    : state_(state), is_lost_(state.loop(), [this] { on_closed(system_error(ECANCELED)); }) {}
+    : state_(state), is_lost_(state.loop(), named<Timer, ActiveKind::websocket>([this] {
+                                on_closed(system_error(ECANCELED));
+                              })) {}
 
 std::error_code WebSocketConnecting::start(WebSocketState& state, Client& client,
                                            std::string_view url, CallOptions call) {
   const std::string http = http_url(url);
-  if (http.empty() || !is_plain(call) || !are_tokens(state.options().protocols))
+  if (http.empty()) return Url::parse(url) ? HttpError::unknown_scheme : HttpError::invalid_url;
+  if (!is_plain(call) || !are_tokens(state.options().protocols))
     return system_error(EINVAL);
   std::unique_ptr<WebSocketConnecting> connecting(new (std::nothrow) WebSocketConnecting(state));
   if (connecting == nullptr) return system_error(ENOMEM);
@@ -73,7 +79,7 @@ std::error_code WebSocketConnecting::start(WebSocketState& state, Client& client
 }
 
 bool WebSocketConnecting::open(Client& client, std::string_view url, CallOptions call) {
-  key_ = random_key(state_.hub());
+  key_ = random_key(state_.loop_state());
   if (key_.empty() || !add_fields(call.fields)) return false;
   call.upgrade = kWebSocket;
   call_ = client.send(url, *this, std::move(call));
@@ -97,27 +103,33 @@ bool WebSocketConnecting::add_fields(Fields& fields) const {
 void WebSocketConnecting::on_response(const Response&) {
   const auto self = state_.take_connecting();
   call_.cancel();
-  state_.tell_not_connected(HttpError::not_upgraded);
+  state_.report_not_connected(HttpError::not_upgraded);
 }
 
 void WebSocketConnecting::on_closed(std::error_code error) {
   const auto self = state_.take_connecting();
-  state_.tell_not_connected(error);
+  state_.report_not_connected(error);
 }
 
-// Never from inside a function of the Client.
+// on_closed() is called by the loop, never from inside a function of the Client.
 void WebSocketConnecting::on_client_gone() {
   if (!is_lost_.start(Nanos{0})) is_lost_.feed();
+}
+
+void WebSocketConnecting::cancel() {
+  if (!call_.is_open()) return;
+  call_.cancel();
+  on_client_gone();
 }
 
 void WebSocketConnecting::on_upgraded(const Response& response, Stream stream) {
   const auto self = state_.take_connecting();
   if (const std::error_code error = enter(response, std::move(stream)))
-    return state_.tell_not_connected(error);
-  state_.tell_open();
+    return state_.report_not_connected(error);
+  state_.report_open();
 }
 
-// Of HTTP/2 there is no key, and no answer to it (RFC 8441 §5).
+// Over HTTP/2 there is no key, and no response to it (RFC 8441 §5).
 bool WebSocketConnecting::has_answered_key(const Response& response) const {
   const FieldsView fields = response.fields();
   return response.version() == Version::http_2 ||
@@ -125,7 +137,7 @@ bool WebSocketConnecting::has_answered_key(const Response& response) const {
           fields[FieldId::sec_websocket_accept] == websocket_accept(key_));
 }
 
-// What the server has agreed to is to be among what it was asked (RFC 6455 §4.1).
+// The server may only accept what the client offered (RFC 6455 §4.1).
 std::error_code WebSocketConnecting::enter(const Response& response, Stream stream) {
   const FieldsView fields = response.fields();
   const WebSocketOptions& options = state_.options();
@@ -136,8 +148,8 @@ std::error_code WebSocketConnecting::enter(const Response& response, Stream stre
   const bool is_good = has_answered_key(response) && extensions != AgreedExtensions::bad &&
                        (number != 0 || !fields.contains(FieldId::sec_websocket_protocol));
   if (!is_good) return HttpError::malformed_response;
-  const bool may_compress = extensions == AgreedExtensions::deflate;
-  const bool is_open = state_.open(std::move(stream), number, may_compress);
+  const int window = extensions == AgreedExtensions::deflate ? kLargestWindow : 0;
+  const bool is_open = state_.open(std::move(stream), number, window);
   return is_open ? std::error_code() : system_error(ENOMEM);
 }
 

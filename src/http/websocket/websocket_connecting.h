@@ -1,5 +1,4 @@
-// WebSocketConnecting: a client's handshake. It belongs to its WebSocket, until the server has
-// answered.
+// WebSocketConnecting: a client's handshake. Its WebSocket owns it until the server has responded.
 #pragma once
 
 #include <string>
@@ -16,9 +15,11 @@ namespace spate::http {
 
 class WebSocketConnecting final : public CallHandler, ClientWitness {
  public:
-  // Of a state that is no more than that. Errors: EINVAL, ENOMEM.
+  // Starts the handshake of a new state. Errors: EINVAL, ENOMEM.
   static std::error_code start(WebSocketState& state, Client& client, std::string_view url,
                                CallOptions call);
+  // Cancels it: the loop calls on_closed().
+  void cancel();
   bool is_open() const { return call_.is_open() || is_lost_.is_active() || is_lost_.is_pending(); }
 
   void on_response(const Response& response) override;
@@ -35,7 +36,7 @@ class WebSocketConnecting final : public CallHandler, ClientWitness {
 
   WebSocketState& state_;
   std::string key_;
-  Timer is_lost_;  // It ends with its Client, of which is to be told.
+  Timer is_lost_;  // After cancel(), or after the Client was destroyed: on_closed() is due.
   Call call_;
 };
 

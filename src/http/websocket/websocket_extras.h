@@ -1,5 +1,5 @@
-// What a WebSocket has only at times: a message that is not there yet, an answer to a ping that has
-// to wait, what the other side has said at the end, topics, and the call by which it connects.
+// The rarely needed state of a WebSocket: an incomplete message, a pong that has to wait, the
+// peer's close frame, topics, and the call by which it connects.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace spate::http {
 
-// What a control frame carries.
+// The payload of a control frame.
 struct WebSocketState::ControlText {
   void set(Bytes bytes) {
     size = static_cast<std::uint8_t>(bytes.size());

@@ -1,7 +1,10 @@
 #include "http/websocket/websocket_group.h"
 
-#include "http/websocket/websocket_hub.h"
+#include "core/user_code.h"
+#include "http/server/server_core.h"
+#include "http/websocket/loop_websockets.h"
 #include "http/websocket/websocket_state.h"
+#include "spate/named_callback.h"
 
 namespace spate::http {
 
@@ -11,7 +14,7 @@ constexpr int kTickBits = 20;  // About a millisecond.
 
 std::uint32_t ticks(Nanos time) { return static_cast<std::uint32_t>(time.count() >> kTickBits); }
 
-// Rounded up; at most 24 days, half of what a tick's number can say.
+// Rounded up; at most 24 days, half of the range of a tick number.
 std::uint32_t ticks_of(Nanos time) {
   constexpr Nanos kMost{std::int64_t{INT32_MAX} << kTickBits};
   return ticks(std::min(time, kMost) + Nanos{(1 << kTickBits) - 1});
@@ -19,8 +22,26 @@ std::uint32_t ticks_of(Nanos time) {
 
 }  // namespace
 
-WebSocketGroup::WebSocketGroup(WebSocketHub& hub, const WebSocketOptions& options, ServerCore* host)
-    : Guests(host), hub_(hub), options_(options), timer_(hub.loop(), [this] { on_timer(); }) {}
+WebSocketGroup::WebSocketGroup(LoopWebSockets& loop_state, const WebSocketOptions& options,
+                               ServerCore* host, std::string_view route)
+    : UpgradedConnections(host),
+      loop_state_(loop_state),
+      options_(options),
+      route_(route),
+      exceptions_end_program_(host == nullptr || host->options().exceptions_end_program),
+      timer_(loop_state.loop(), named<Timer, ActiveKind::websocket>([this] { on_timer(); })) {}
+
+// The server needs a Request, but that of the upgrade is over. A spare exchange stands in for it.
+void WebSocketGroup::report_exception(const Address& peer) noexcept {
+  if (exceptions_end_program_) exception_left("WebSocketHandler");
+  if (host() == nullptr) return;
+  ExchangePool& pool = host()->pool();
+  ExchangeState* state = pool.take();
+  if (state == nullptr) return;
+  state->stand_in(route_, peer);
+  host()->report_exception(state->request());
+  pool.give_back(state);
+}
 
 bool WebSocketGroup::watch(WebSocketState& state) {
   append(state);
@@ -30,7 +51,7 @@ bool WebSocketGroup::watch(WebSocketState& state) {
 }
 
 void WebSocketGroup::append(WebSocketState& state) {
-  state.due_ = ticks(hub_.loop().now()) + ticks_of(options_.ping_after);
+  state.due_ = ticks(loop_state_.loop().now()) + ticks_of(options_.ping_after);
   state.is_watched_ = true;
   state.next_ = nullptr;
   state.previous_ = last_;
@@ -38,13 +59,14 @@ void WebSocketGroup::append(WebSocketState& state) {
   last_ = &state;
 }
 
-// The timer may come in vain for one that has left, but the last takes it along: the loop ends.
+// After a socket has left, the timer may expire without effect. The last socket stops it, so that
+// it does not keep the loop alive.
 void WebSocketGroup::unwatch(WebSocketState& state) {
   if (!state.is_watched_) return;
   remove(state);
   if (first_ != nullptr) return;
   timer_.stop();
-  tell_gone();
+  report_closed_all();
 }
 
 void WebSocketGroup::remove(WebSocketState& state) {
@@ -54,12 +76,12 @@ void WebSocketGroup::remove(WebSocketState& state) {
 }
 
 bool WebSocketGroup::arm() {
-  const auto left = static_cast<std::int32_t>(first_->due_ - ticks(hub_.loop().now()));
+  const auto left = static_cast<std::int32_t>(first_->due_ - ticks(loop_state_.loop().now()));
   return timer_.start(Nanos{std::int64_t{left} << kTickBits});
 }
 
 void WebSocketGroup::on_timer() {
-  const std::uint32_t now = ticks(hub_.loop().now());
+  const std::uint32_t now = ticks(loop_state_.loop().now());
   while (first_ != nullptr && static_cast<std::int32_t>(first_->due_ - now) <= 0) {
     WebSocketState& state = *first_;
     remove(state);

@@ -1,47 +1,55 @@
-// WebSocketGroup: the WebSockets of a loop that were given the same options by the same server, or
-// are clients; and which of them have been silent for too long.
+// WebSocketGroup: the WebSockets of a loop with the same options and server, or client ones.
+// Detects those that are silent for too long.
 //
-// Those that are open stand in the order in which they are to be looked at: each for `ping_after`,
-// and then at the end again.
+// Open sockets are in a list ordered by their next check. Each check is `ping_after` later, so a
+// checked socket moves to the end.
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
-#include "http/server/guests.h"
+#include "http/server/upgraded_connections.h"
 #include "spate/http/websocket.h"
 #include "spate/timer.h"
 
 namespace spate::http {
 
-class WebSocketHub;
+class LoopWebSockets;
 
-class WebSocketGroup final : public Guests {
+class WebSocketGroup final : public UpgradedConnections {
  public:
-  // `host` is the server, or nullptr.
-  WebSocketGroup(WebSocketHub& hub, const WebSocketOptions& options, ServerCore* host);
+  // `host` is the server; nullptr for clients.
+  WebSocketGroup(LoopWebSockets& loop_state, const WebSocketOptions& options, ServerCore* host,
+                 std::string_view route);
 
-  WebSocketHub& hub() const { return hub_; }
+  LoopWebSockets& loop_state() const { return loop_state_; }
   const WebSocketOptions& options() const { return options_; }
-  // One that is open is to be looked at. False when memory runs out.
+  const std::string& route() const { return route_; }
+  // Called inside a catch block, for an exception that left the handler of a member.
+  void report_exception(const Address& peer) noexcept;
+  // Adds an open socket. False when memory runs out.
   bool watch(WebSocketState& state);
-  // It has ended.
+  // Removes a closed socket.
   void unwatch(WebSocketState& state);
 
-  // ---- Guests
+  // ---- UpgradedConnections
 
   bool are_gone() const override { return first_ == nullptr; }
   void say_goodbye() override;
   void end_one(std::error_code error) override;
 
  private:
-  friend class WebSocketHub;
+  friend class LoopWebSockets;
   void on_timer();
   void append(WebSocketState& state);
   void remove(WebSocketState& state);
   bool arm();
 
-  WebSocketHub& hub_;
+  LoopWebSockets& loop_state_;
   const WebSocketOptions options_;
+  const std::string route_;
+  const bool exceptions_end_program_;
   std::size_t members_ = 0;
   WebSocketState* first_ = nullptr;
   WebSocketState* last_ = nullptr;

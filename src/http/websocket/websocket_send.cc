@@ -1,11 +1,11 @@
-// What a WebSocket sends.
+// The output of a WebSocket.
 #include <algorithm>
 #include <array>
 #include <utility>
 
 #include "http/codec/utf8.h"
+#include "http/websocket/loop_websockets.h"
 #include "http/websocket/websocket_group.h"
-#include "http/websocket/websocket_hub.h"
 #include "http/websocket/websocket_state.h"
 #include "spate/assert.h"
 
@@ -13,17 +13,18 @@ namespace spate::http {
 
 namespace {
 
-// What is copied to lie behind its head, as one piece, and what is masked on the stack.
+// Payloads up to this size are copied after their frame header, to write one piece; larger ones are
+// masked on the stack.
 constexpr std::size_t kLargestJoined = 512;
 constexpr std::size_t kLargestOnStack = 4 * 1024;
-// What others are sent, too, is shown where it lies from that size on, unless it can go with what
-// waits already: to compare it with a copy, which the Stream does, would cost more.
+// From this size on, a frame for many sockets is appended by reference, unless it can follow a
+// short queue. Otherwise the Stream would compare it with its last copy, which costs more.
 constexpr std::size_t kSmallestShown = 512;
 constexpr std::size_t kLargestBehind = 4 * 1024;
 
 }  // namespace
 
-// What is too much otherwise, the Stream closes.
+// The Stream itself closes the connection with WhenFull::close.
 bool WebSocketState::has_room_for(std::size_t size) const {
   const QueueLimits& limits = options().limits;
   if (limits.when_full == WhenFull::close) return true;
@@ -33,8 +34,8 @@ bool WebSocketState::has_room_for(std::size_t size) const {
 
 bool WebSocketState::send(MessageKind kind, Bytes bytes) {
   if (!is_writable() || is_in_parts_ || !has_room_for(bytes.size())) return false;
-  if (is_compressing_ && bytes.size() >= options().compress_from) {
-    const Bytes shorter = hub().deflater().compress(bytes);
+  if (window_ != 0 && bytes.size() >= options().compress_from) {
+    const Bytes shorter = loop_state().deflater().compress(bytes, window_);
     if (!shorter.empty()) return write_frame(opcode_of(kind), shorter, true, true);
   }
   return write_frame(opcode_of(kind), bytes, true);
@@ -113,7 +114,7 @@ bool WebSocketState::write_frame(Opcode opcode, Bytes payload, bool is_last, boo
 }
 
 bool WebSocketState::write_masked(FrameHead& head, Bytes payload) {
-  const std::optional<Mask> mask = hub().random_mask();
+  const std::optional<Mask> mask = loop_state().random_mask();
   if (!mask) return false;
   head.is_masked = true;
   head.mask = *mask;

@@ -1,4 +1,4 @@
-// What a WebSocket is told, and how it ends.
+// The input of a WebSocket, and its end.
 #include "http/websocket/websocket_state.h"
 
 #include <cerrno>
@@ -6,11 +6,13 @@
 #include <utility>
 
 #include "http/codec/system_error.h"
+#include "http/websocket/loop_websockets.h"
 #include "http/websocket/subscription.h"
 #include "http/websocket/websocket_extras.h"
 #include "http/websocket/websocket_group.h"
-#include "http/websocket/websocket_hub.h"
 #include "spate/error.h"
+#include "spate/http/error.h"
+#include "spate/net/stream_use.h"
 
 namespace spate::http {
 
@@ -32,12 +34,14 @@ WebSocketFailure failure_of(CloseCode code) {
 }  // namespace
 
 WebSocketState* WebSocketState::make(Loop& loop, WebSocketHandler& handler,
-                                     const WebSocketOptions& options, ServerCore* host) {
-  WebSocketHub* hub = WebSocketHub::of(loop);
-  WebSocketGroup* group = hub == nullptr ? nullptr : hub->join_group(options, host);
+                                     const WebSocketOptions& options, ServerCore* host,
+                                     std::string_view route) {
+  LoopWebSockets* loop_state = LoopWebSockets::of(loop);
+  WebSocketGroup* group =
+      loop_state == nullptr ? nullptr : loop_state->join_group(options, host, route);
   if (group == nullptr) return nullptr;
-  void* memory = hub->slab().take();
-  if (memory == nullptr) return hub->leave_group(*group), nullptr;
+  void* memory = loop_state->slab().take();
+  if (memory == nullptr) return loop_state->leave_group(*group), nullptr;
   const WebSocketRole role = host == nullptr ? WebSocketRole::client : WebSocketRole::server;
   return new (memory) WebSocketState(*group, handler, role);
 }
@@ -47,19 +51,19 @@ WebSocketState::WebSocketState(WebSocketGroup& group, WebSocketHandler& handler,
 
 WebSocketState::~WebSocketState() { forget_all(); }
 
-WebSocketHub& WebSocketState::hub() const { return group_->hub(); }
-Loop& WebSocketState::loop() const { return hub().loop(); }
+LoopWebSockets& WebSocketState::loop_state() const { return group_->loop_state(); }
+Loop& WebSocketState::loop() const { return loop_state().loop(); }
 const WebSocketOptions& WebSocketState::options() const { return group_->options(); }
 
-// What has been written is still sent, and the goodbye behind it.
+// Sends the queue and a close frame.
 void WebSocketState::abandon() {
   if (is_writable()) write_close(CloseCode::going_away, {});
-  WebSocketHub& hub = this->hub();
+  LoopWebSockets& loop_state = this->loop_state();
   WebSocketGroup& group = *group_;
-  hub.forget(*this);
+  loop_state.forget(*this, group);
   this->~WebSocketState();
-  hub.slab().give_back(this);
-  hub.leave_group(group);
+  loop_state.slab().give_back(this);
+  loop_state.leave_group(group);
 }
 
 void WebSocketState::forget_all() {
@@ -92,11 +96,13 @@ std::string_view WebSocketState::protocol() const {
   return protocol_ == 0 ? std::string_view() : options().protocols[protocol_ - 1u];
 }
 
-// With WhenFull::drop, what is dropped is decided here, as control frames are not.
-bool WebSocketState::open(Stream stream, std::size_t protocol, bool may_compress) {
+// With WhenFull::drop, has_room_for() drops messages. The Stream gets extra room, because control
+// frames are never dropped.
+bool WebSocketState::open(Stream stream, std::size_t protocol, int window) {
   stream_ = std::move(stream);
+  set_use(stream_, StreamUse::websocket);
   protocol_ = protocol & 0xf;
-  is_compressing_ = may_compress;
+  window_ = static_cast<std::uint8_t>(window & 0xf);
   StreamOptions stream_options{.limits = options().limits};
   if (stream_options.limits.when_full == WhenFull::drop) {
     constexpr std::size_t kRoomForControl = 1024;
@@ -118,14 +124,15 @@ std::unique_ptr<WebSocketConnecting> WebSocketState::take_connecting() {
   return std::move(extras_->connecting);
 }
 
-void WebSocketState::tell_not_connected(std::error_code error) {
+void WebSocketState::report_not_connected(std::error_code error) {
   forget_all();
   handler_->on_closed(CloseCode::abnormal, {}, error);
 }
 
-// ---- what comes
+// ---- input
 
-// One that has begun stays for as long as what it shows is looked at, whatever becomes of this.
+// Moves the reader to the stack: the bytes passed to the handler stay valid, even if it destroys
+// this.
 WebSocketReader WebSocketState::take_reader() {
   if (extras_ == nullptr || extras_->reader == nullptr) return {};
   const std::unique_ptr<WebSocketReader> reader = std::move(extras_->reader);
@@ -144,24 +151,24 @@ bool WebSocketState::may_show() const {
 }
 
 std::size_t WebSocketState::on_data(Bytes bytes) {
-  has_heard_ = true;
+  was_active_ = true;
   if (is_over_) return bytes.size();
   const std::size_t size = bytes.size();
-  WebSocketHub& hub = this->hub();
-  const auto room = hub.lend_room();
+  LoopWebSockets& loop_state = this->loop_state();
+  const auto room = loop_state.lend_room();
   if (!room) return fail(WebSocketFailure::memory, CloseCode::internal_error), size;
-  const WebSocketCall call(hub, *this);
+  WebSocketCall call(loop_state, *this);
   const WebSocketRules rules = {
       .role = is_client_ ? WebSocketRole::client : WebSocketRole::server,
       .view = options().view,
-      .takes_compressed = is_compressing_,
+      .takes_compressed = window_ != 0,
       .max_message = options().max_message,
   };
   WebSocketReader reader = take_reader();
   while (!bytes.empty() && may_show()) {
     const State state = reader.next(bytes, rules, {room->bytes, room->inflater});
     if (state == State::unfinished) break;
-    if (!show(reader, state) || call.is_gone()) return size;
+    if (!show(call, reader, state) || call.is_gone()) return size;
   }
   if (!reader.is_at_rest() && !is_over_ && !keep(std::move(reader)))
     fail(WebSocketFailure::memory, CloseCode::internal_error);
@@ -169,16 +176,16 @@ std::size_t WebSocketState::on_data(Bytes bytes) {
 }
 
 // May destroy this. False if nothing is read any more.
-bool WebSocketState::show(const WebSocketReader& reader, State state) {
+bool WebSocketState::show(WebSocketCall& call, const WebSocketReader& reader, State state) {
   switch (state) {
     case State::message:
-      show_message(reader);
+      call.guard([&] { show_message(reader); });
       return true;
     case State::ping:
       on_ping(reader.payload());
       return true;
     case State::pong:
-      if (!has_sent_close_) handler_->on_pong(reader.payload());
+      if (!has_sent_close_) call.guard([&] { handler_->on_pong(reader.payload()); });
       return true;
     case State::close:
       on_close(reader);
@@ -192,13 +199,14 @@ bool WebSocketState::show(const WebSocketReader& reader, State state) {
 void WebSocketState::show_message(const WebSocketReader& reader) {
   if (has_sent_close_) return;
   if (options().view == MessageView::parts) {
-    handler_->on_part(reader.payload(), reader.kind(), reader.is_last());
+    handler_->on_part(reader.kind(), reader.payload(), reader.is_last());
   } else {
-    handler_->on_message(reader.payload(), reader.kind());
+    handler_->on_message(reader.kind(), reader.payload());
   }
 }
 
-// Only the last need be answered (RFC 6455 §5.5.3): one that does not read gets no queue of them.
+// Only the last ping needs a pong (RFC 6455 §5.5.3), so a peer that does not read gets no queue of
+// them.
 void WebSocketState::on_ping(Bytes bytes) {
   if (has_sent_close_) return;
   if (!is_full() && write_control(Opcode::pong, bytes)) return;
@@ -212,7 +220,9 @@ void WebSocketState::on_drained() {
     const std::unique_ptr<ControlText> pong = std::move(extras_->pong);
     if (is_writable()) write_control(Opcode::pong, pong->bytes());
   }
-  if (!has_sent_close_) handler_->on_drained();
+  if (has_sent_close_) return;
+  WebSocketCall call(loop_state(), *this);
+  call.guard([this] { handler_->on_drained(); });
 }
 
 // The reason is lost if there is no memory for it.
@@ -227,14 +237,14 @@ void WebSocketState::on_close(const WebSocketReader& reader) {
   end_stream();
 }
 
-// Both have said goodbye. The server ends the connection, and has read all there is; the client
-// waits for it (RFC 6455 §7.1.1).
+// Both sides have sent a close frame. The server closes the connection, having read everything; the
+// client waits for that (RFC 6455 §7.1.1).
 void WebSocketState::end_stream() {
   stream_.set_deadline(options().close_timeout);
   if (!is_client_) stream_.close(Linger::no);
 }
 
-// The other side reads why before it loses the connection.
+// Sends the code before the connection is closed.
 void WebSocketState::fail(WebSocketFailure why, CloseCode code) {
   failure_ = why;
   is_over_ = true;
@@ -243,12 +253,18 @@ void WebSocketState::fail(WebSocketFailure why, CloseCode code) {
   stream_.close();
 }
 
-// One that takes nothing shows by that whether it is there; and who does not read hears nothing.
+// After our close frame, no function except on_closed() is called.
+void WebSocketState::fail_by_exception() {
+  if (!is_over_ && !has_sent_close_) fail(WebSocketFailure::exception, CloseCode::internal_error);
+}
+
+// A peer that reads nothing is detected by the full queue, and a paused socket receives no pongs:
+// neither is pinged.
 void WebSocketState::on_silence() {
   const bool was_pinged = has_pinged_;
-  const bool has_heard = has_heard_;
-  has_pinged_ = has_heard_ = false;
-  if (has_heard || has_sent_close_ || is_over_ || !stream_.is_open()) return;
+  const bool was_active = was_active_;
+  has_pinged_ = was_active_ = false;
+  if (was_active || has_sent_close_ || is_over_ || !stream_.is_open()) return;
   if (is_full()) stream_.set_write_timeout(options().ping_after);
   if (is_full() || stream_.is_paused()) return;
   if (!was_pinged) {
@@ -260,10 +276,11 @@ void WebSocketState::on_silence() {
   stream_.set_deadline(Nanos{-1});
 }
 
-// ---- how it ends
+// ---- the end
 
-// Without room for the goodbye it ends without.
+// Without room for a close frame it closes without one.
 void WebSocketState::close(CloseCode code, std::string_view reason) {
+  if (extras_ != nullptr && extras_->connecting != nullptr) return extras_->connecting->cancel();
   if (!is_writable()) return;
   is_over_ = !write_close(code, reason);
   stream_.set_deadline(options().close_timeout);
@@ -295,6 +312,8 @@ std::error_code WebSocketState::reason_of(std::error_code error) const {
       return system_error(ENOMEM);
     case WebSocketFailure::silence:
       return Error::idle_timeout;
+    case WebSocketFailure::exception:
+      return HttpError::exception;
     case WebSocketFailure::none:
       break;
   }
@@ -306,7 +325,8 @@ void WebSocketState::on_closed(std::error_code error) {
   if (extras_ != nullptr) reason = std::move(extras_->reason);
   forget_all();
   const Bytes said = reason == nullptr ? Bytes() : reason->bytes();
-  handler_->on_closed(code_, text_of(said), reason_of(error));
+  WebSocketCall call(loop_state(), *this);
+  call.guard([&] { handler_->on_closed(code_, text_of(said), reason_of(error)); });
 }
 
 }  // namespace spate::http

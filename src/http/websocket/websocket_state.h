@@ -1,4 +1,5 @@
-// WebSocketState: what a WebSocket is the handle of. It hears the Stream, and its handler hears it.
+// WebSocketState: the state behind a WebSocket. It is the handler of its Stream, and calls the
+// WebSocketHandler.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +15,12 @@ namespace spate::http {
 
 class ServerCore;
 class Subscription;
+class WebSocketCall;
 class WebSocketConnecting;
 class WebSocketGroup;
-class WebSocketHub;
+class LoopWebSockets;
 
-// Why our side has given up.
+// Why our side closed the connection.
 enum class WebSocketFailure : std::uint8_t {
   none,
   protocol,
@@ -26,34 +28,40 @@ enum class WebSocketFailure : std::uint8_t {
   too_long,
   memory,
   silence,
+  exception,
 };
 
 class WebSocketState final : public StreamHandler {
  public:
-  // With a place to be told, and no connection yet: a server's, or a client if `host` is nullptr.
-  // nullptr when memory runs out.
+  // Makes a state with a handler and without a connection: a server's, or a client's if `host` is
+  // nullptr. nullptr when memory runs out.
   static WebSocketState* make(Loop& loop, WebSocketHandler& handler,
-                              const WebSocketOptions& options, ServerCore* host);
+                              const WebSocketOptions& options, ServerCore* host,
+                              std::string_view route = {});
   static WebSocketState* of(const WebSocket& socket) { return socket.state_; }
   static WebSocket handle_of(WebSocketState* state) { return WebSocket(state); }
-  // The handle is being destroyed.
+  // Called when the handle is destroyed.
   void abandon();
 
   WebSocketState(const WebSocketState&) = delete;
   WebSocketState& operator=(const WebSocketState&) = delete;
 
-  WebSocketHub& hub() const;
-  // From here on, frames. `protocol` is the number of one of the options', from 1; 0 is none.
-  // False when memory runs out.
-  bool open(Stream stream, std::size_t protocol, bool may_compress);
-  // Until then, a client's. False when memory runs out.
+  LoopWebSockets& loop_state() const;
+  WebSocketGroup& group() const { return *group_; }
+  // Begins to send and receive frames. `protocol` is the number of one of the options' protocols,
+  // from 1; 0 is none. `window` is the compressor's, in bits; 0: messages are not compressed. False
+  // when memory runs out.
+  bool open(Stream stream, std::size_t protocol, int window);
+  // Before open(), for clients. False when memory runs out.
   bool connect_by(std::unique_ptr<WebSocketConnecting> connecting);
   std::unique_ptr<WebSocketConnecting> take_connecting();
-  // The last call: of a client that has not been given what it asked for.
-  void tell_not_connected(std::error_code error);
-  void tell_open() { handler_->on_open(); }
+  // Calls on_closed() of a client whose handshake failed.
+  void report_not_connected(std::error_code error);
+  void report_open() { handler_->on_open(); }
+  // Called after an exception left the handler.
+  void fail_by_exception();
 
-  // ---- what WebSocket's functions of the same name do
+  // ---- the functions of WebSocket
 
   bool is_open() const;
   bool is_writable() const;
@@ -74,11 +82,11 @@ class WebSocketState final : public StreamHandler {
   // ---- for Topic
 
   const WebSocketOptions& options() const;
-  // What is sent to it has no mask.
+  // True if its frames are not masked.
   bool takes_shared() const { return is_writable() && !is_client_ && !is_in_parts_; }
-  // A frame that others are sent, too, whole.
+  // Sends a complete frame that other sockets send, too.
   bool send_shared(const Buffer& frame);
-  Subscription*& subscriptions();  // Of one that has_extras().
+  Subscription*& subscriptions();  // Needs has_extras().
   Subscription* first_subscription() const;
   bool has_extras();  // False when memory runs out.
 
@@ -98,7 +106,7 @@ class WebSocketState final : public StreamHandler {
   WebSocketReader take_reader();
   bool keep(WebSocketReader&& reader);
   bool may_show() const;
-  bool show(const WebSocketReader& reader, State state);
+  bool show(WebSocketCall& call, const WebSocketReader& reader, State state);
   void show_message(const WebSocketReader& reader);
   void on_ping(Bytes bytes);
   void on_close(const WebSocketReader& reader);
@@ -107,9 +115,9 @@ class WebSocketState final : public StreamHandler {
   std::error_code reason_of(std::error_code error) const;
   void forget_all();
 
-  // The group has heard nothing of it.
+  // Called when the group has seen no input for `ping_after`.
   void on_silence();
-  // Resets it; the last call.
+  // Resets it, and makes the last call.
   void end(std::error_code error);
 
   bool has_room_for(std::size_t size) const;
@@ -121,23 +129,23 @@ class WebSocketState final : public StreamHandler {
   Stream stream_;
   WebSocketHandler* handler_;
   WebSocketGroup* group_;
-  std::unique_ptr<Extras> extras_;  // What few have.
-  WebSocketState* next_ = nullptr;  // In the group.
+  std::unique_ptr<Extras> extras_;  // Rarely needed state.
+  WebSocketState* next_ = nullptr;  // Links of the group's list.
   WebSocketState* previous_ = nullptr;
-  std::uint32_t due_ = 0;  // When the group looks at it, in its ticks.
-  CloseCode code_ = CloseCode::abnormal;
+  std::uint32_t due_ = 0;                      // When the group checks it, in the group's ticks.
+  CloseCode code_ : 13 = CloseCode::abnormal;  // Below 5,000.
   WebSocketFailure failure_ : 3 = WebSocketFailure::none;
   bool is_client_ : 1;
-  bool is_compressing_ : 1 = false;
   bool is_watched_ : 1 = false;
-  bool has_heard_ : 1 = false;  // Since the group has looked at it.
+  bool was_active_ : 1 = false;  // Since the group's last check.
   bool has_pinged_ : 1 = false;
   bool has_sent_close_ : 1 = false;
   bool has_got_close_ : 1 = false;
-  bool is_over_ : 1 = false;  // What comes is thrown away.
+  bool is_over_ : 1 = false;  // Further input is discarded.
   bool is_in_parts_ : 1 = false;
   std::uint8_t protocol_ : 4 = 0;
+  std::uint8_t window_ : 4 = 0;
 };
-static_assert(sizeof(WebSocketState) <= 64, "what one costs beside its Stream");
+static_assert(sizeof(WebSocketState) <= 64, "the memory that a WebSocket adds to its Stream");
 
 }  // namespace spate::http

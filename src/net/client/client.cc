@@ -1,4 +1,4 @@
-// Client: forwards to its Reconnector.
+// Client: forwards calls to its Reconnector.
 #include "spate/net/client.h"
 
 #include "base/ask.h"
@@ -36,7 +36,7 @@ Result<Client> Client::create(Loop& loop, std::string_view host, std::uint16_t p
   return Client(*made);
 }
 
-// Every call comes through here, which asserts the thread.
+// All calls use this function, which asserts the thread.
 Reconnector* Client::own() const {
   SPATE_ASSERT(reconnector_ == nullptr || reconnector_->may_be_touched(), kWrongThread);
   return reconnector_;

@@ -4,13 +4,15 @@
 #include <cerrno>
 #include <new>
 
+#include "base/backoff.h"
 #include "core/ownership.h"
 #include "core/user_code.h"
 #include "net/connect/connect_socket.h"
 #include "net/secure/tls_attempt.h"
 #include "net/stream/connection.h"
-#include "net/stream/hub.h"
+#include "net/stream/loop_streams.h"
 #include "spate/assert.h"
+#include "spate/named_callback.h"
 #include "sys/descriptor.h"
 
 namespace spate {
@@ -19,31 +21,33 @@ Result<Reconnector*> Reconnector::make(Loop& loop, Target target, OnConnected ca
                                        const ClientOptions& options) {
   SPATE_ASSERT(options.jitter >= 0 && options.jitter <= 1, "the jitter is a share, 0 ... 1");
   const auto no_memory = std::unexpected(sys::error_code(-ENOMEM));
-  Hub* hub = Hub::of(loop);
-  if (hub == nullptr) return no_memory;
+  LoopStreams* loop_state = LoopStreams::of(loop);
+  if (loop_state == nullptr) return no_memory;
   auto* reconnector =
-      new (std::nothrow) Reconnector(*hub, std::move(target), std::move(callback), options);
+      new (std::nothrow) Reconnector(*loop_state, std::move(target), std::move(callback), options);
   if (reconnector == nullptr) return no_memory;
-  if (reconnector->transport_ != nullptr) return reconnector;
+  if (reconnector->transport_ != nullptr && reconnector->callback_.is_linked()) return reconnector;
   delete reconnector;
   return no_memory;
 }
 
-Reconnector::Reconnector(Hub& hub, Target target, OnConnected callback,
+Reconnector::Reconnector(LoopStreams& loop_state, Target target, OnConnected callback,
                          const ClientOptions& options)
-    : hub_(hub),
+    : loop_state_(loop_state),
       target_(std::move(target)),
-      callback_(std::move(callback)),
+      callback_(loop_state.loop(), std::move(callback)),
       options_(options),
-      transport_(new(std::nothrow) CountedTransport(hub, *this)),
-      waiting_(hub.loop(), bind<&Reconnector::attempt>(this)),
-      random_(static_cast<std::uint64_t>(hub.loop().now().count()) ^ (hub.next_number() << 40)) {
-  hub_.enter();
+      transport_(new(std::nothrow) CountedTransport(loop_state, *this)),
+      waiting_(loop_state.loop(),
+               named<Timer, ActiveKind::reconnecting>(bind<&Reconnector::attempt>(this))),
+      random_(static_cast<std::uint64_t>(loop_state.loop().now().count()) ^
+              (loop_state.next_number() << 40)) {
+  loop_state_.enter();
 }
 
 Reconnector::~Reconnector() {
   if (transport_ != nullptr) transport_->abandon();
-  hub_.leave();
+  loop_state_.leave();
 }
 
 void Reconnector::abandon() {
@@ -52,12 +56,14 @@ void Reconnector::abandon() {
   Abandonable::abandon();
 }
 
-// ---- the owner's calls
+// ---- the functions of Client
 
-bool Reconnector::may_be_touched() const { return !hub_.is_alive() || may_touch(hub_.loop()); }
+bool Reconnector::may_be_touched() const {
+  return !loop_state_.is_alive() || may_touch(loop_state_.loop());
+}
 
 void Reconnector::connect() {
-  if (!hub_.is_alive()) return;
+  if (!loop_state_.is_alive()) return;
   wanted_ = true;
   if (connection_ != nullptr || is_connecting_) return;
   waiting_.stop();
@@ -80,7 +86,7 @@ void Reconnector::stop() {
 }
 
 Client::State Reconnector::state() const {
-  if (!hub_.is_alive()) return Client::State::idle;
+  if (!loop_state_.is_alive()) return Client::State::idle;
   if (connection_ != nullptr) return Client::State::connected;
   if (is_connecting_) return Client::State::connecting;
   return waiting_.is_active() ? Client::State::waiting : Client::State::idle;
@@ -92,12 +98,13 @@ void Reconnector::attempt() {
   ++attempts_;
   is_connecting_ = true;
   const Nanos timeout = options_.connect.timeout;
-  deadline_ = timeout == Nanos{0} ? kForever : deadline_after(hub_.loop().now(), timeout);
+  deadline_ = timeout == Nanos{0} ? kForever : deadline_after(loop_state_.loop().now(), timeout);
   OnSocket callback = [this](auto result) { on_result(std::move(result)); };
-  connecting_ = target_.host.empty() ? connect_socket(hub_.loop(), {target_.address},
-                                                      std::move(callback), options_.connect)
-                                     : connect_socket(hub_.loop(), target_.host, target_.port,
-                                                      std::move(callback), options_.connect);
+  connecting_ = target_.host.empty()
+                    ? connect_socket(loop_state_.loop(), {target_.address}, std::move(callback),
+                                     options_.connect)
+                    : connect_socket(loop_state_.loop(), target_.host, target_.port,
+                                     std::move(callback), options_.connect);
 }
 
 void Reconnector::on_result(Result<sys::Descriptor> socket) {
@@ -106,7 +113,7 @@ void Reconnector::on_result(Result<sys::Descriptor> socket) {
   settle(std::move(stream));
 }
 
-// The connection gets our transport, which tells us when it ends.
+// Gives the connection our transport, which reports its end.
 TlsResult<Stream> Reconnector::take(Result<sys::Descriptor> socket) {
   if (!socket) return std::unexpected(failure_of(socket.error()));
   Connection* connection = transport_->adopt(*socket);
@@ -115,7 +122,7 @@ TlsResult<Stream> Reconnector::take(Result<sys::Descriptor> socket) {
 }
 
 void Reconnector::shake_hands(Stream plain) {
-  const Nanos left = std::max(deadline_ - hub_.loop().now(), Nanos{1});
+  const Nanos left = std::max(deadline_ - loop_state_.loop().now(), Nanos{1});
   connecting_ = start_tls_within(left, std::move(plain), options_.tls,
                                  target_.host.empty() ? target_.address.host() : target_.host,
                                  [this](TlsResult<Stream> secured) { settle(std::move(secured)); });
@@ -127,7 +134,7 @@ void Reconnector::settle(TlsResult<Stream> result) {
   last_failure_ = result ? TlsFailure{} : result.error();
   if (result) {
     ++connections_;
-    connected_at_ = hub_.loop().now();
+    connected_at_ = loop_state_.loop().now();
     connection_ = Connection::of(*result);
   } else {
     fail();
@@ -135,13 +142,13 @@ void Reconnector::settle(TlsResult<Stream> result) {
   call([&] { call_user("Client", [&] { callback_(plain_result(std::move(result))); }); });
 }
 
-// It has ended, on either side. One whose handshake has failed goes in its own time.
+// Called at the end of a connection. If its handshake failed, it is not connection_ yet.
 void Reconnector::on_left(Connection& connection) {
   if (&connection != connection_) return;
   connection_ = nullptr;
-  if (!hub_.is_alive()) return;
+  if (!loop_state_.is_alive()) return;
   const bool was_asked_for = std::exchange(is_closing_, false);
-  const bool was_steady = hub_.loop().now() - connected_at_ >= options_.steady_after;
+  const bool was_steady = loop_state_.loop().now() - connected_at_ >= options_.steady_after;
   if (was_asked_for || was_steady) failures_ = 0;
   if (was_asked_for) {
     if (wanted_) wake_in(Nanos{0});
@@ -162,21 +169,19 @@ void Reconnector::wait() {
   if (wanted_) wake_in(delay());
 }
 
-// Without memory to wait, in the next turn.
+// Without memory for the timer, retries in the next turn.
 void Reconnector::wake_in(Nanos delay) {
   if (!waiting_.start(delay)) waiting_.feed();
 }
 
 Nanos Reconnector::delay() {
   const Nanos max = std::min(options_.max_delay, kForever);
-  const std::uint32_t failures = std::min(failures_, 64u);  // A delay of zero stays zero.
-  Nanos span = std::min(options_.first_delay, max);
-  for (std::uint32_t i = 1; i < failures && span < max; ++i) span += std::min(span, max - span);
+  const Nanos span = doubled(options_.first_delay, max, failures_ > 0 ? failures_ - 1 : 0);
   const double longest = static_cast<double>(span.count());
   return Nanos{static_cast<std::int64_t>(longest * (1 - options_.jitter * chance()))};
 }
 
-// 0 up to 1 (splitmix64).
+// Returns a random number in [0, 1) (splitmix64).
 double Reconnector::chance() {
   random_ += 0x9e3779b97f4a7c15u;
   std::uint64_t x = random_;

@@ -1,4 +1,4 @@
-// Reconnector: the object behind a Client.
+// Reconnector: the state behind a Client.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/abandonable.h"
+#include "core/loop_function.h"
 #include "net/stream/counted_transport.h"
 #include "spate/net/client.h"
 #include "spate/timer.h"
@@ -14,7 +15,7 @@ namespace spate {
 
 class Reconnector final : private CountedTransport::Watcher, private Abandonable<Reconnector> {
  public:
-  // An address, or else a host by name.
+  // An address, or a host by name.
   struct Target {
     Address address{};
     std::string host{};
@@ -23,7 +24,7 @@ class Reconnector final : private CountedTransport::Watcher, private Abandonable
 
   static Result<Reconnector*> make(Loop& loop, Target target, OnConnected callback,
                                    const ClientOptions& options);
-  // The Client is being destroyed.
+  // Called by the Client's destructor.
   void abandon();
 
   bool may_be_touched() const;
@@ -42,7 +43,8 @@ class Reconnector final : private CountedTransport::Watcher, private Abandonable
  private:
   friend class Abandonable<Reconnector>;
 
-  Reconnector(Hub& hub, Target target, OnConnected callback, const ClientOptions& options);
+  Reconnector(LoopStreams& loop_state, Target target, OnConnected callback,
+              const ClientOptions& options);
   ~Reconnector();
 
   void attempt();
@@ -57,16 +59,16 @@ class Reconnector final : private CountedTransport::Watcher, private Abandonable
   Nanos delay();
   double chance();
 
-  Hub& hub_;
+  LoopStreams& loop_state_;
   Target target_;
-  OnConnected callback_;
+  LoopFunction<void(Result<Stream>)> callback_;
   ClientOptions options_;
-  CountedTransport* transport_;  // nullptr once abandoned.
+  CountedTransport* transport_;  // nullptr after abandon().
   Connecting connecting_;
   Timer waiting_;
   Connection* connection_ = nullptr;  // While it is open.
-  Nanos connected_at_{0};             // In loop time.
-  Nanos deadline_{0};                 // Of the attempt, the same.
+  Nanos connected_at_{0};             // Loop time.
+  Nanos deadline_{0};                 // The attempt's deadline, in loop time.
   std::uint64_t attempts_ = 0;
   std::uint64_t connections_ = 0;
   std::uint64_t random_;

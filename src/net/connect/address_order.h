@@ -9,7 +9,7 @@ namespace spate {
 
 inline bool is_ipv6(const Address& address) { return address.family() == Address::Family::ipv6; }
 
-// Alternates IPv6 and IPv4 while there are both; within a family the order is kept.
+// Alternates IPv6 and IPv4 while there are both. Keeps the order within a family.
 std::vector<Address> by_turns(const std::vector<Address>& addresses, bool ipv6_first);
 
 }  // namespace spate

@@ -21,13 +21,13 @@ std::string ordered(const std::vector<std::string>& given, bool ipv6_first) {
   return text;
 }
 
-TEST(AddressOrder, LetsTheFamiliesTakeTurns) {
+TEST(AddressOrder, AlternatesBetweenFamilies) {
   EXPECT_EQ(ordered({"61", "62", "63", "41", "42"}, true), "61 41 62 42 63 ");
   EXPECT_EQ(ordered({"61", "62", "63", "41", "42"}, false), "41 61 42 62 63 ");
   EXPECT_EQ(ordered({"41", "61", "42", "43", "44"}, true), "61 41 42 43 44 ");
 }
 
-TEST(AddressOrder, LeavesOneFamilyAsItIs) {
+TEST(AddressOrder, KeepsTheOrderOfASingleFamily) {
   EXPECT_EQ(ordered({"62", "61", "63"}, false), "62 61 63 ");
   EXPECT_EQ(ordered({"42", "41"}, true), "42 41 ");
   EXPECT_EQ(ordered({}, true), "");

@@ -7,7 +7,7 @@
 #include "net/connect/connect_socket.h"
 #include "net/connect/named_connect.h"
 #include "net/stream/connection.h"
-#include "net/stream/hub.h"
+#include "net/stream/loop_streams.h"
 
 namespace spate {
 
@@ -15,8 +15,9 @@ namespace {
 
 Result<Stream> stream_of(Loop& loop, Result<sys::Descriptor> socket) {
   if (!socket) return std::unexpected(socket.error());
-  Hub* hub = Hub::of(loop);
-  Connection* connection = hub == nullptr ? nullptr : Connection::adopt(hub->sockets(), *socket);
+  LoopStreams* loop_state = LoopStreams::of(loop);
+  Connection* connection =
+      loop_state == nullptr ? nullptr : Connection::adopt(loop_state->sockets(), *socket);
   if (connection == nullptr) return std::unexpected(sys::error_code(-ENOMEM));
   return Connection::stream_of(connection);
 }

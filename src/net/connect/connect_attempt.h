@@ -1,4 +1,4 @@
-// ConnectAttempt: the object behind a Connecting. Its destructor cancels.
+// ConnectAttempt: the state behind a Connecting. Its destructor cancels.
 #pragma once
 
 namespace spate {
@@ -6,7 +6,7 @@ namespace spate {
 class ConnectAttempt {
  public:
   virtual ~ConnectAttempt() = default;
-  // Its callback has not been called yet.
+  // Returns true until the callback is called.
   virtual bool is_pending() const = 0;
 };
 

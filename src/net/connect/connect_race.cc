@@ -6,27 +6,29 @@
 #include "net/connect/address_order.h"
 #include "net/socket_address.h"
 #include "spate/error.h"
+#include "spate/named_callback.h"
 #include "sys/socket.h"
 
 namespace spate {
 
 namespace {
 
-// RFC 8305's minimum.
+// The minimum of RFC 8305.
 constexpr Nanos kLeastAttemptDelay{10'000'000};
 
 }  // namespace
 
 // ---- one attempt
 
-ConnectRace::Runner::Runner(ConnectRace& race, const Address& address, sys::Descriptor socket)
+ConnectRace::Attempt::Attempt(ConnectRace& race, const Address& address, sys::Descriptor socket)
     : race_(race),
       port_(address.port()),
       socket_(std::move(socket)),
-      io_(race.loop_, socket_.get(), Events::write, bind<&Runner::on_writable>(this)) {}
+      io_(race.loop_, socket_.get(), Events::write,
+          named<Io, ActiveKind::connecting>(bind<&Attempt::on_writable>(this))) {}
 
-int ConnectRace::Runner::outcome() const {
-  if (!io_.is_active()) return io_.error().value();  // The kernel refuses to watch it.
+int ConnectRace::Attempt::outcome() const {
+  if (!io_.is_active()) return io_.error().value();  // The kernel cannot watch it.
   const int error = sys::pending_error(socket_.get());
   if (error != 0 || !is_connected_to_itself()) return error;
   sys::reset_on_close(socket_.get());
@@ -36,7 +38,7 @@ int ConnectRace::Runner::outcome() const {
 // When connecting to a local port in the ephemeral range where nothing listens, the kernel may
 // choose the same port for this end. Then TCP's simultaneous open connects the socket to itself,
 // and the server cannot bind its port.
-bool ConnectRace::Runner::is_connected_to_itself() const {
+bool ConnectRace::Attempt::is_connected_to_itself() const {
   if (port_ == 0) return false;
   const Address here = local_address_of(socket_.get());
   return here.port() == port_ && peer_address_of(socket_.get()) == here;
@@ -46,10 +48,14 @@ bool ConnectRace::Runner::is_connected_to_itself() const {
 
 ConnectRace::ConnectRace(Loop& loop, OnSocket callback, const ConnectOptions& options)
     : loop_(loop),
-      callback_(std::move(callback)),
+      callback_(loop, std::move(callback)),
       options_(options),
-      patience_(loop, bind<&ConnectRace::try_next>(this)),
-      limit_(loop, [this] { give_up(Error::connect_timeout); }) {
+      attempt_delay_(loop,
+                     named<Timer, ActiveKind::connecting>(bind<&ConnectRace::try_next>(this))),
+      limit_(loop,
+             named<Timer, ActiveKind::connecting>([this] { give_up(Error::connect_timeout); })),
+      forked_(loop, bind<&ConnectRace::on_fork>(this)) {
+  forked_.start();
   options_.attempt_delay = std::max(options_.attempt_delay, kLeastAttemptDelay);
   if (options_.timeout > Nanos{0}) limit_.start(options_.timeout);
 }
@@ -67,7 +73,8 @@ void ConnectRace::add_by_turns(const std::vector<Address>& addresses) {
   wake();
 }
 
-// Even if the first address fails at once, the callback comes after the caller has its Connecting.
+// If all addresses fail at once, the callback is still called later, when the caller has its
+// Connecting.
 void ConnectRace::begin() {
   has_begun_ = true;
   if (next_ == addresses_.size()) return wake();
@@ -83,15 +90,15 @@ void ConnectRace::close(std::error_code none) {
 }
 
 void ConnectRace::wake() {
-  const bool has_nothing_to_do = next_ == addresses_.size() && !runners_.empty();
-  if (!has_begun_ || has_nothing_to_do || patience_.is_active()) return;
+  const bool has_nothing_to_do = next_ == addresses_.size() && !attempts_.empty();
+  if (!has_begun_ || has_nothing_to_do || attempt_delay_.is_active()) return;
   const Nanos due = deadline_after(last_attempt_, options_.attempt_delay);
-  try_soon(runners_.empty() || due < loop_.now() ? Nanos{0} : due - loop_.now());
+  try_soon(attempts_.empty() || due < loop_.now() ? Nanos{0} : due - loop_.now());
 }
 
-// Without memory to wait, at once.
+// Without memory for the timer, tries at once.
 void ConnectRace::try_soon(Nanos delay) {
-  if (!patience_.start(delay)) patience_.feed();
+  if (!attempt_delay_.start(delay)) attempt_delay_.feed();
 }
 
 void ConnectRace::try_next() {
@@ -100,7 +107,7 @@ void ConnectRace::try_next() {
   if (next_ < addresses_.size()) {
     try_soon(options_.attempt_delay);
   } else {
-    patience_.stop();
+    attempt_delay_.stop();
     lose_if_all_have_failed();
   }
 }
@@ -117,12 +124,12 @@ long ConnectRace::try_address(const Address& address) {
   if (!socket.is_open()) return socket.get();
   if (const long result = prepare(socket.get(), address); result < 0) return result;
   long result = sys::connect(socket.get(), address.data(), address.size());
-  if (result == -EINTR) result = -EINPROGRESS;  // It continues in the background.
+  if (result == -EINTR) result = -EINPROGRESS;  // connect() continues in the background.
   if (result < 0 && result != -EINPROGRESS) return result;
-  // If it is connected already, it is writable.
-  runners_.push_back(std::make_unique<Runner>(*this, address, std::move(socket)));
-  if (!runners_.back()->start()) {
-    runners_.pop_back();
+  // A socket that is already connected is writable at once.
+  attempts_.push_back(std::make_unique<Attempt>(*this, address, std::move(socket)));
+  if (!attempts_.back()->start()) {
+    attempts_.pop_back();
     return -ENOMEM;
   }
   last_attempt_ = loop_.now();
@@ -140,35 +147,40 @@ long ConnectRace::prepare(int fd, const Address& address) {
   return sys::bind(fd, local.data(), local.size());
 }
 
-void ConnectRace::on_answer(Runner& runner) {
-  const int error = runner.outcome();
-  if (error == 0) {
-    sys::Descriptor socket = runner.take();
-    runners_.clear();
-    return end(std::move(socket));
-  }
+void ConnectRace::on_result(Attempt& attempt) {
+  const int error = attempt.outcome();
+  if (error == 0) return end(attempt.take());
   error_ = std::error_code(error, std::system_category());
-  std::erase_if(runners_, [&](const auto& one) { return one.get() == &runner; });
-  // One has failed: the next is tried at once.
+  std::erase_if(attempts_, [&](const auto& one) { return one.get() == &attempt; });
+  // After a failure the next address is tried at once.
   if (next_ < addresses_.size()) return try_next();
   lose_if_all_have_failed();
 }
 
 void ConnectRace::lose_if_all_have_failed() {
-  if (runners_.empty() && is_closed_ && next_ == addresses_.size()) give_up(error_);
+  if (attempts_.empty() && is_closed_ && next_ == addresses_.size()) give_up(error_);
 }
 
-void ConnectRace::give_up(std::error_code error) {
-  runners_.clear();
-  end(std::unexpected(error));
-}
+void ConnectRace::give_up(std::error_code error) { end(std::unexpected(error)); }
 
-// Must be the last thing done: the callback may destroy us.
+// Must be the last action: the callback may destroy this.
 void ConnectRace::end(Result<sys::Descriptor> result) {
-  patience_.stop();
+  stop();
+  callback_.call_last(std::move(result));
+}
+
+void ConnectRace::stop() {
+  attempts_.clear();
+  attempt_delay_.stop();
   limit_.stop();
-  OnSocket callback = std::exchange(callback_, {});
-  callback(std::move(result));
+}
+
+// In the child, the sockets are the parent's, and the attempt ends without a result. An attempt
+// without a socket is the child's own. Must be the last action, as above.
+void ConnectRace::on_fork() {
+  if (attempts_.empty()) return;
+  stop();
+  callback_.drop();
 }
 
 }  // namespace spate

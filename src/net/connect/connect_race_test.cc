@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// In scripted time: an attempt has no answer before the test says so.
+// In simulated time: an attempt is not answered until the test says so.
 class ConnectRaceTest : public ::testing::Test {
  protected:
   ConnectRaceTest() {
@@ -52,7 +52,7 @@ class ConnectRaceTest : public ::testing::Test {
     const std::uint64_t attempts = plan_.calls(SystemCall::connect);
     if (std::exchange(attempts_, attempts) < attempts) tried_.push_back(loop_.now() - start_);
   }
-  // What the kernel is asked to watch, in the order in which it was tried.
+  // Returns the descriptors that the backend was asked to watch, in order.
   std::vector<int> sockets() const {
     std::vector<int> fds;
     for (const auto& change : scripted_.backend->changes) {
@@ -90,7 +90,7 @@ class ConnectRaceTest : public ::testing::Test {
 
 using Times = std::vector<Nanos>;
 
-TEST_F(ConnectRaceTest, TriesAnotherAddressEveryAttemptDelayAndEndsNone) {
+TEST_F(ConnectRaceTest, NextAttemptStartsAfterEachDelayWithoutEndingOthers) {
   const auto race = this->race();
   race->add({ipv6(), ipv4(), ipv4()});
   begin(*race);
@@ -106,7 +106,7 @@ TEST_F(ConnectRaceTest, TriesAnotherAddressEveryAttemptDelayAndEndsNone) {
   EXPECT_EQ(loop_.active_count(), 0);
 }
 
-TEST_F(ConnectRaceTest, TriesTheNextAddressAtOnceWhenOneHasFailed) {
+TEST_F(ConnectRaceTest, NextAddressIsTriedAtOnceAfterAFailure) {
   const auto race = this->race();
   Address nobody = ipv4();
   listening_ = sys::Descriptor();
@@ -117,11 +117,11 @@ TEST_F(ConnectRaceTest, TriesTheNextAddressAtOnceWhenOneHasFailed) {
   answer(sockets().front());
   EXPECT_EQ(tried_, (Times{0ms, 100ms}));
   turn();
-  // The delay counts from the last attempt, not from the first.
+  // The delay is measured from the last attempt, not from the first.
   EXPECT_EQ(tried_, (Times{0ms, 100ms, 350ms}));
 }
 
-TEST_F(ConnectRaceTest, NeverTriesFasterThanEveryTenMilliseconds) {
+TEST_F(ConnectRaceTest, AttemptsAreAtLeastTenMillisecondsApart) {
   const auto race = this->race({.attempt_delay = 0ms});
   race->add({ipv4(), ipv4(), ipv4()});
   begin(*race);
@@ -129,7 +129,7 @@ TEST_F(ConnectRaceTest, NeverTriesFasterThanEveryTenMilliseconds) {
   EXPECT_EQ(tried_, (Times{0ms, 10ms, 20ms}));
 }
 
-TEST_F(ConnectRaceTest, LetsAddressesThatComeLateTakeTurnsWithThoseThatAreLeft) {
+TEST_F(ConnectRaceTest, LateAddressesAlternateWithTheRemainingOnes) {
   const auto race = this->race();
   race->add_by_turns({ipv4(), ipv4(), ipv4()});
   begin(*race);
@@ -140,7 +140,7 @@ TEST_F(ConnectRaceTest, LetsAddressesThatComeLateTakeTurnsWithThoseThatAreLeft) 
   EXPECT_EQ(families(), "46464");
 }
 
-TEST_F(ConnectRaceTest, DelaysOneThatComesWhileTheLastIsStillYoung) {
+TEST_F(ConnectRaceTest, LateAddressWaitsForTheAttemptDelay) {
   const auto race = this->race();
   race->add({ipv4()});
   begin(*race);
@@ -152,7 +152,7 @@ TEST_F(ConnectRaceTest, DelaysOneThatComesWhileTheLastIsStillYoung) {
   EXPECT_EQ(tried_, (Times{0ms, 250ms}));
 }
 
-TEST_F(ConnectRaceTest, BeginsWithTheFamilyThatItIsTold) {
+TEST_F(ConnectRaceTest, PreferredFamilyIsTriedFirst) {
   const auto race = this->race({.ipv6_first = false});
   race->add_by_turns({ipv6(), ipv6(), ipv4()});
   begin(*race);
@@ -181,7 +181,7 @@ TEST_F(ConnectRaceTest, WaitsForMoreAddressesWhenAllHaveFailed) {
   EXPECT_FALSE(error_);
 }
 
-TEST_F(ConnectRaceTest, FailsWithWhatTheLastAddressSaidWhenNoMoreWillCome) {
+TEST_F(ConnectRaceTest, FailureIsTheErrorOfTheLastAddress) {
   plan_.fail_nth(SystemCall::connect, 1, ENETUNREACH);
   plan_.fail_nth(SystemCall::connect, 2, EHOSTUNREACH);
   const auto race = this->race();
@@ -196,7 +196,7 @@ TEST_F(ConnectRaceTest, FailsWithWhatTheLastAddressSaidWhenNoMoreWillCome) {
   EXPECT_EQ(loop_.active_count(), 0);
 }
 
-TEST_F(ConnectRaceTest, LeavesNoDeadlineBehind) {
+TEST_F(ConnectRaceTest, DeadlineIsRemovedAfterSuccess) {
   const auto race = this->race({.timeout = 1h});
   race->add({ipv4(), ipv4()});
   begin(*race);
@@ -207,7 +207,7 @@ TEST_F(ConnectRaceTest, LeavesNoDeadlineBehind) {
   EXPECT_EQ(loop_.active_count(), 0);
 }
 
-TEST_F(ConnectRaceTest, HasOneDeadlineForAllOfIt) {
+TEST_F(ConnectRaceTest, DeadlineCoversAllAttempts) {
   const auto race = this->race({.timeout = 600ms});
   scripted_.clock.advance(200ms);
   loop_.update_now();

@@ -1,4 +1,4 @@
-// A connected socket, for connect() and Client, which make a Connection of it.
+// Connects a socket, for connect() and Client, which make a Connection of it.
 #pragma once
 
 #include <cstdint>

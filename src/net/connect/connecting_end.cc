@@ -4,13 +4,14 @@
 #include <utility>
 
 #include "net/stream/connection.h"
-#include "net/stream/hub.h"
+#include "net/stream/loop_streams.h"
+#include "spate/named_callback.h"
 
 namespace spate {
 
 ConnectingEnd* ConnectingEnd::begin(Stream& stream, Loop& loop, StreamHandler& handler) {
-  Hub* hub = Hub::of(loop);
-  auto* end = hub == nullptr ? nullptr : new (std::nothrow) ConnectingEnd(*hub);
+  LoopStreams* loop_state = LoopStreams::of(loop);
+  auto* end = loop_state == nullptr ? nullptr : new (std::nothrow) ConnectingEnd(*loop_state);
   if (end == nullptr) return nullptr;
   end->connection_ = Connection::make(*end);
   if (end->connection_ == nullptr) {
@@ -22,15 +23,17 @@ ConnectingEnd* ConnectingEnd::begin(Stream& stream, Loop& loop, StreamHandler& h
   return end;
 }
 
-ConnectingEnd::ConnectingEnd(Hub& hub)
-    : Transport(hub), later_(hub.loop(), bind<&ConnectingEnd::settle>(this)) {}
+ConnectingEnd::ConnectingEnd(LoopStreams& loop_state)
+    : Transport(loop_state),
+      later_(loop_state.loop(),
+             named<Timer, ActiveKind::connecting>(bind<&ConnectingEnd::settle>(this))) {}
 
 void ConnectingEnd::on_result(Result<Stream> made) {
   made_ = std::move(made);
   settle();
 }
 
-// Not while a callback of this connection runs the loop.
+// Delayed while a callback of this connection is running the loop.
 void ConnectingEnd::settle() {
   if (connection_->is_calling()) {
     if (!later_.start(Nanos{1'000'000})) later_.feed();

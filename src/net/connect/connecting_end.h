@@ -1,6 +1,6 @@
-// ConnectingEnd: the transport of a Stream while it is connecting. It sends and receives nothing;
-// when another Stream is connected, it exchanges the transports of the two, and goes with the other
-// one.
+// ConnectingEnd: the transport of a Stream while it is connecting. It sends and receives nothing.
+// When another Stream is connected, it exchanges the transports of the two, and is destroyed with
+// the other one.
 #pragma once
 
 #include <string_view>
@@ -13,10 +13,10 @@ namespace spate {
 
 class ConnectingEnd final : public Transport {
  public:
-  // Makes `stream` one that is connecting, heard by `handler`. nullptr when memory runs out.
+  // Makes `stream` a connecting one with `handler`. nullptr when memory runs out.
   static ConnectingEnd* begin(Stream& stream, Loop& loop, StreamHandler& handler);
 
-  // What will tell of the result, from the loop.
+  // Stores the attempt, which calls on_result() from the loop.
   void keep(Connecting attempt) { attempt_ = std::move(attempt); }
   void on_result(Result<Stream> made);
 
@@ -27,7 +27,7 @@ class ConnectingEnd final : public Transport {
   void leave(Connection&) override { delete this; }
 
  private:
-  explicit ConnectingEnd(Hub& hub);
+  explicit ConnectingEnd(LoopStreams& loop_state);
   ~ConnectingEnd() override = default;
   void settle();
 

@@ -1,17 +1,18 @@
 #include "net/connect/named_connect.h"
+#include "spate/named_callback.h"
 
 namespace spate {
 
 NamedConnect::NamedConnect(Loop& loop, std::string_view host, std::uint16_t port, OnSocket callback,
                            const ConnectOptions& options)
     : Question(loop, host, port),
-      callback_(std::move(callback)),
+      callback_(loop, std::move(callback)),
       options_(options),
       race_(
           loop, [this](auto result) { on_end(std::move(result)); }, options),
-      delay_(loop, [this] { race_.begin(); }) {}
+      delay_(loop, named<Timer, ActiveKind::connecting>([this] { race_.begin(); })) {}
 
-// A family that cannot be reached from the local address need not be resolved.
+// Resolves only the families that the local address allows.
 void NamedConnect::start() {
   const Address& local = options_.local;
   ask(local.is_ip() ? family_of(local) : kIpv4 | kIpv6, true);
@@ -32,8 +33,7 @@ void NamedConnect::on_news() {
 void NamedConnect::on_end(Result<sys::Descriptor> result) {
   stop_asking();
   delay_.stop();
-  OnSocket callback = std::exchange(callback_, {});
-  callback(std::move(result));
+  callback_.call_last(std::move(result));
 }
 
 }  // namespace spate

@@ -1,5 +1,5 @@
 // NamedConnect: connects to a host by name (RFC 8305). Both families are resolved in parallel, and
-// their addresses raced.
+// their addresses are raced.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class NamedConnect final : public ConnectAttempt, private Question {
   void on_news() override;
   void on_end(Result<sys::Descriptor> result);
 
-  OnSocket callback_;
+  LoopFunction<void(Result<sys::Descriptor>)> callback_;
   ConnectOptions options_;
   ConnectRace race_;
   Timer delay_;  // The resolution delay: how long the other family waits for the preferred one.

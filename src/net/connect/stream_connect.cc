@@ -1,4 +1,4 @@
-// Stream::connect(), but over TLS: that is in net/secure.
+// Stream::connect() without TLS. The TLS variant is in net/secure.
 #include <cerrno>
 #include <vector>
 

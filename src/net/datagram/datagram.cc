@@ -1,4 +1,4 @@
-// Datagram: its sockets and their options; the rest is forwarded to its DatagramSocket.
+// Datagram: makes sockets and sets options; forwards other calls to its DatagramSocket.
 #include "spate/net/datagram.h"
 
 #include <cerrno>
@@ -37,7 +37,7 @@ long set_all(int fd, std::span<const Option> options) {
 bool is_ipv6(int fd) { return sys::domain_of(fd) == AF_INET6; }
 bool is_ip(int fd) { return sys::domain_of(fd) == AF_INET || is_ipv6(fd); }
 
-// Options that come before bind(), and the control messages of each packet. An IPv6 socket also
+// Sets the options that must precede bind(), and enables control messages. An IPv6 socket also
 // carries IPv4, with IPv4's control messages.
 long prepare(int fd, const DatagramOptions& options) {
   const Option all[] = {
@@ -55,7 +55,10 @@ long prepare(int fd, const DatagramOptions& options) {
       {options.ecn && v6, IPPROTO_IPV6, IPV6_RECVTCLASS},
   };
   if (const long result = set_all(fd, told); result < 0) return result;
-  // A kernel that cannot join packets delivers them one by one.
+  if (options.dont_fragment) {
+    if (const long result = sys::forbid_fragments(fd, v6); result < 0) return result;
+  }
+  // A kernel without UDP_GRO delivers packets one by one.
   if (options.coalesce) sys::set_option(fd, IPPROTO_UDP, UDP_GRO, 1);
   return 0;
 }
@@ -65,8 +68,8 @@ std::error_code check(const DatagramOptions& options) {
   return sys::error_code(fits ? 0 : -EINVAL);
 }
 
-// The options that are in effect: none of these on a unix socket; GRO also if it was on before the
-// socket was adopted.
+// Returns the options that are in effect: none of these on a unix socket; GRO also if it was
+// enabled before the socket was adopted.
 DatagramOptions as_they_are(int fd, DatagramOptions options) {
   const bool ip = is_ip(fd);
   options.local_address = options.local_address && ip;
@@ -75,8 +78,8 @@ DatagramOptions as_they_are(int fd, DatagramOptions options) {
   return options;
 }
 
-// An option with a name for IPv4 and another one for IPv6. An IPv6 socket has both; IPv4's is used
-// for IPv4 peers.
+// Sets an option that has different names for IPv4 and IPv6. An IPv6 socket has both; IPv4's is
+// used for IPv4 peers.
 std::error_code set_both(int fd, int v4_name, int v6_name, int value) {
   long result = is_ipv6(fd) ? sys::set_option(fd, IPPROTO_IPV6, v6_name, value) : 0;
   if (result >= 0) result = sys::set_option(fd, IPPROTO_IP, v4_name, value);
@@ -106,8 +109,7 @@ Datagram::~Datagram() {
   if (socket_ != nullptr) socket_->abandon();
 }
 
-Result<Datagram> Datagram::create(Loop& loop, const Address& local,
-                                  const DatagramOptions& options) {
+Result<sys::Descriptor> open_datagram_socket(const Address& local, const DatagramOptions& options) {
   if (const std::error_code error = check(options)) return std::unexpected(error);
   if (local.family() == Address::Family::none) return failed(-EINVAL);
   const long opened = sys::open_socket(sys::family_of(local.data()), SOCK_DGRAM);
@@ -116,7 +118,14 @@ Result<Datagram> Datagram::create(Loop& loop, const Address& local,
   long result = prepare(socket.get(), options);
   if (result >= 0) result = sys::bind(socket.get(), local.data(), local.size());
   if (result < 0) return failed(result);
-  const auto made = DatagramSocket::make(loop, socket, as_they_are(socket.get(), options));
+  return socket;
+}
+
+Result<Datagram> Datagram::create(Loop& loop, const Address& local,
+                                  const DatagramOptions& options) {
+  Result<sys::Descriptor> socket = open_datagram_socket(local, options);
+  if (!socket) return std::unexpected(socket.error());
+  const auto made = DatagramSocket::make(loop, *socket, as_they_are(socket->get(), options));
   if (!made) return std::unexpected(made.error());
   return Datagram(*made);
 }
@@ -129,6 +138,7 @@ Result<Datagram> Datagram::adopt(Loop& loop, int fd, const DatagramOptions& opti
   if (type != SOCK_DGRAM) return failed(-EINVAL);
   if (const long result = sys::set_nonblocking(fd); result < 0) return failed(result);
   if (const long result = prepare(fd, options); result < 0) return failed(result);
+  if (options.v6_only && is_ipv6(fd) && !sys::carries_ipv6_only(fd)) return failed(-EINVAL);
   sys::Descriptor socket(fd);
   const auto made = DatagramSocket::make(loop, socket, as_they_are(fd, options));
   if (made) return Datagram(*made);
@@ -155,10 +165,7 @@ void Datagram::resume() {
 }
 
 std::error_code Datagram::connect(const Address& peer) {
-  if (peer.family() != Address::Family::none)
-    return sys::error_code(sys::connect(fd(), peer.data(), peer.size()));
-  const sockaddr nobody{.sa_family = AF_UNSPEC, .sa_data = {}};
-  return sys::error_code(sys::connect(fd(), &nobody, sizeof(nobody)));
+  return socket_ == nullptr ? closed() : socket_->connect(peer);
 }
 
 std::error_code Datagram::send(Bytes bytes, const Address& peer) {
@@ -217,6 +224,19 @@ std::error_code Datagram::set_ecn(Ecn ecn) {
 
 std::error_code Datagram::set_kernel_buffers(std::size_t send, std::size_t receive) {
   return sys::error_code(sys::set_kernel_buffers(fd(), send, receive));
+}
+
+Result<std::size_t> Datagram::path_mtu() const {
+  if (fd() >= 0 && !is_ip(fd())) return failed(-EOPNOTSUPP);
+  const long mtu = sys::path_mtu(fd(), is_ipv6(fd()));
+  if (mtu < 0) return failed(mtu);
+  return static_cast<std::size_t>(mtu);
+}
+
+Result<std::uint32_t> Datagram::dropped() const {
+  const long count = sys::dropped_packets(fd());
+  if (count < 0) return failed(count);
+  return static_cast<std::uint32_t>(count);
 }
 
 Address Datagram::local_address() const { return local_address_of(fd()); }

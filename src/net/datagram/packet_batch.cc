@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "net/socket_address.h"
 
@@ -9,7 +10,7 @@ namespace spate {
 
 static_assert(std::is_trivially_destructible_v<Packet>);
 
-// Most batches are short: only what the kernel has written to is made ready again.
+// Most batches are short: resets only the messages that the kernel has written to.
 long PacketBatch::receive(int fd, const PacketShape& shape) {
   if (shape != shape_) prepare(shape);
   unpacked_ = 0;
@@ -22,6 +23,15 @@ long PacketBatch::receive(int fd, const PacketShape& shape) {
     unpack(count);
   }
   return received;
+}
+
+// Drops packets in place: the rest moves to the front.
+void PacketBatch::keep_from(const Address& peer) {
+  std::size_t kept = 0;
+  for (const Packet packet : packets()) {
+    if (packet.peer == peer) new (place(kept++)) Packet(packet);
+  }
+  if (std::exchange(unpacked_, kept) != kept) shape_ = PacketShape();
 }
 
 void PacketBatch::prepare(const PacketShape& shape) {
@@ -45,15 +55,15 @@ void PacketBatch::prepare(const PacketShape& shape) {
   }
 }
 
-// A unix socket's peer may send descriptors along: without room beside the bytes the kernel closes
-// them, and none gets in here.
+// With control messages enabled, a unix socket's peer could pass descriptors. Without room for
+// control messages the kernel closes them.
 void PacketBatch::make_room_for_info(msghdr& header, std::size_t index) {
   header.msg_control = control_[index];
   header.msg_controllen = sizeof(control_[index]);
 }
 
-// One packet a message, and nothing beside it; what never changes about it is there since
-// prepare(). What the kernel says has come is believed only as far as there is room.
+// Fast path for one packet per message without control messages; prepare() has set the constant
+// parts. Lengths returned by the kernel are clamped to the buffer.
 void PacketBatch::unpack(std::size_t count) {
   const std::size_t max = shape_.packet_size;
   Packet* packet = std::launder(reinterpret_cast<Packet*>(place(0)));
@@ -90,6 +100,17 @@ void PacketBatch::unpack_with_info(std::size_t index) {
                .truncated = whole.size() > shape_.packet_size || (is_cut && rest.empty())};
     if (rest.empty()) return;
   }
+}
+
+// A dual-stack socket reports IPv4 peers as mapped addresses, and sends to them with IPv4's control
+// messages.
+void OutgoingBatch::add_info(std::size_t index, const Outgoing& packet, bool is_ipv6) {
+  const Address local = packet.local == nullptr ? Address() : packet.local->unmapped();
+  const auto* source = static_cast<const sockaddr*>(local.data());
+  const sys::SendInfo info{.local = packet.local == nullptr ? nullptr : source,
+                           .ecn = packet.ecn ? static_cast<int>(*packet.ecn) : -1,
+                           .segment = is_joined(packet) ? packet.segment : std::uint16_t{0}};
+  sys::add_info(messages_[index].msg_hdr, controls_[index], info, is_ipv6);
 }
 
 }  // namespace spate

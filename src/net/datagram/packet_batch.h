@@ -1,4 +1,4 @@
-// PacketBatch: where datagrams arrive, as many as one call to the kernel brings, and their bytes.
+// PacketBatch: buffers for the datagrams of one recvmmsg() call.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,23 @@
 
 namespace spate {
 
-// What a socket's packets look like.
+// The format of a socket's packets.
 struct PacketShape {
-  std::size_t packet_size = 0;  // What is longer is cut.
-  bool joined = false;          // The kernel may join packets: each message needs all the room.
-  bool has_info = false;        // Something may come beside the bytes.
+  std::size_t packet_size = 0;  // Longer packets are truncated.
+  bool joined = false;          // The kernel may join packets, so each message needs a full-size
+                                // buffer.
+  bool has_info = false;        // Control messages are enabled.
 
   bool operator==(const PacketShape&) const = default;
 };
 
 class PacketBatch {
  public:
-  // Returns how many messages came, or a negated errno.
+  // Receives into the batch. Returns how many messages arrived, or a negated errno.
   long receive(int fd, const PacketShape& shape);
-  // What the last receive() has brought: more packets than messages where the kernel has joined
-  // some.
+  // Drops packets of other peers from the last receive().
+  void keep_from(const Address& peer);
+  // Returns the packets of the last receive(): more than messages if the kernel has joined some.
   std::span<const Packet> packets() const {
     return {std::launder(reinterpret_cast<const Packet*>(packets_)), unpacked_};
   }
@@ -44,17 +46,17 @@ class PacketBatch {
 
   mmsghdr messages_[kMessages];
   iovec parts_[kMessages];
-  Address peers_[kMessages];   // Where the kernel writes them.
-  Address locals_[kMessages];  // None, unless it tells.
+  Address peers_[kMessages];   // Written by the kernel.
+  Address locals_[kMessages];  // Empty without DatagramOptions::local_address.
   alignas(cmsghdr) char control_[kMessages][sys::kControlSpace];
   alignas(Packet) std::byte packets_[kMaxPackets * sizeof(Packet)];
-  PacketShape shape_;      // That the messages are prepared for.
-  std::size_t count_ = 0;  // Messages that there is room for.
+  PacketShape shape_;      // The format for which the messages are prepared.
+  std::size_t count_ = 0;  // Messages that fit into room_.
   std::size_t unpacked_ = 0;
   std::byte room_[kRoom];
 };
 
-// Packets on their way out, for one call to the kernel.
+// Buffers for one sendmmsg() call.
 class OutgoingBatch {
  public:
   static constexpr std::size_t kMax = 64;
@@ -62,26 +64,37 @@ class OutgoingBatch {
   OutgoingBatch() {
     for (mmsghdr& message : messages_) message.msg_hdr.msg_iovlen = 1;
   }
-  // `packet` is to stay until it is sent.
+  // `packet` must exist until it is sent.
   void put(std::size_t index, const Outgoing& packet) {
     const Address* peer = packet.peer;
     msghdr& header = messages_[index].msg_hdr;
     header.msg_iov = sys::as_vector(&packet.bytes);
     header.msg_name = peer == nullptr ? nullptr : const_cast<void*>(peer->data());
     header.msg_namelen = peer == nullptr ? 0 : static_cast<socklen_t>(peer->size());
+    header.msg_controllen = 0;
   }
-  // The first `count`. Returns how many were sent, or a negated errno.
+  // Adds the source, the ECN and the segment size. `is_ipv6`: the socket's family.
+  void add_info(std::size_t index, const Outgoing& packet, bool is_ipv6);
+  static bool has_info(const Outgoing& packet) {
+    return packet.local != nullptr || packet.ecn || packet.segment != 0;
+  }
+  // Returns whether it is more than one packet.
+  static bool is_joined(const Outgoing& packet) {
+    return packet.segment != 0 && packet.bytes.size() > packet.segment;
+  }
+  // Sends the first `count` packets. Returns how many were sent, or a negated errno.
   long send(int fd, std::size_t count) { return sys::send_messages(fd, {messages_, count}); }
 
  private:
   mmsghdr messages_[kMax]{};
+  sys::SendControl controls_[kMax];
 };
 
-// What the datagram sockets of a loop share: a batch, lent to one callback at a time, and one in
-// which packets leave.
+// The buffers shared by the datagram sockets of a loop: a batch, borrowed by one callback at a
+// time, and one for sending.
 class PacketRoom final : public LoopLocal {
  public:
-  // The loop's; made when it is first asked for. nullptr when memory runs out.
+  // Returns the loop's PacketRoom, which the first call makes. nullptr when memory runs out.
   static PacketRoom* of(Loop& loop) { return local_of<PacketRoom>(loop); }
   explicit PacketRoom(Loop& loop) : LoopLocal(loop) {}  // For local_of().
 

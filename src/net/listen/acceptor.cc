@@ -6,14 +6,22 @@
 
 #include "core/ownership.h"
 #include "net/socket_address.h"
+#include "spate/named_callback.h"
 #include "sys/socket.h"
 
 namespace spate {
 
 namespace {
 
-// Errors of one new connection, or transient ones: Linux returns a new connection's network errors
-// from accept().
+// Exceeds the default limit of every kernel.
+constexpr int kMostQueued = 65'536;
+
+// Returns how many connections close() accepts. listen() takes a negative backlog for the kernel's
+// limit.
+int most_queued(int backlog) { return backlog < 0 ? kMostQueued : backlog; }
+
+// True for errors of one new connection, and transient ones: Linux returns a new connection's
+// network errors from accept().
 bool concerns_one_connection(long error) {
   switch (error) {
     case EINTR:
@@ -33,23 +41,29 @@ bool concerns_one_connection(long error) {
   }
 }
 
+void show_listener(const Node& node, ActiveInfo& info) {
+  info.label = local_address_of(reinterpret_cast<const FdNode&>(node).fd).to_string();
+}
+
 }  // namespace
 
-Acceptor::Acceptor(Hub& hub, sys::Descriptor socket, const ListenOptions& options)
-    : hub_(hub),
+Acceptor::Acceptor(LoopStreams& loop_state, sys::Descriptor socket, const ListenOptions& options)
+    : loop_state_(loop_state),
       socket_(std::move(socket)),
-      io_(hub.loop(), socket_.get(), Events::read, bind<&Acceptor::accept_some>(this)),
-      resting_(hub.loop(), bind<&Acceptor::on_rested>(this)),
-      backlog_(options.backlog),
+      io_(loop_state.loop(), socket_.get(), Events::read,
+          named<Io, ActiveKind::listener, show_listener>(bind<&Acceptor::accept_some>(this))),
+      resting_(loop_state.loop(),
+               named<Timer, ActiveKind::listener>(bind<&Acceptor::on_rested>(this))),
+      backlog_(most_queued(options.backlog)),
       accepts_per_turn_(std::max(options.accepts_per_turn, 1)),
       sets_no_delay_(options.no_delay && sys::is_tcp(socket_.get()) &&
                      !sys::has_no_delay(socket_.get())) {
-  hub_.enter();
+  loop_state_.enter();
 }
 
-Acceptor::~Acceptor() { hub_.leave(); }
+Acceptor::~Acceptor() { loop_state_.leave(); }
 
-// In the middle of a callback we live on, and must not listen meanwhile.
+// If a callback is running, this is destroyed later, and must not listen until then.
 void Acceptor::abandon() {
   stop_listening();
   Abandonable::abandon();
@@ -62,17 +76,20 @@ int Acceptor::release() {
   return fd;
 }
 
-// What was stopped in this turn is still registered. Started once more, it is removed by closing,
-// so the kernel is not told about a number that another file may have by then.
+// An Io that was stopped in this turn is still registered with the kernel. Starting it and then
+// stop_before_close() makes close() remove it. Otherwise the removal would be sent later for a
+// number that may belong to another file by then.
 void Acceptor::stop_listening() {
   is_closing_ = true;
-  if (hub_.is_alive() && socket_.is_open()) io_.start();
+  if (loop_state_.is_alive() && socket_.is_open()) io_.start();
   io_.stop_before_close();
   resting_.stop();
   socket_ = sys::Descriptor();
 }
 
-bool Acceptor::may_be_touched() const { return !hub_.is_alive() || may_touch(hub_.loop()); }
+bool Acceptor::may_be_touched() const {
+  return !loop_state_.is_alive() || may_touch(loop_state_.loop());
+}
 
 void Acceptor::pause() {
   paused_ = true;
@@ -85,7 +102,7 @@ void Acceptor::resume() {
 }
 
 void Acceptor::close() {
-  if (!hub_.is_alive()) return stop_listening();
+  if (!loop_state_.is_alive()) return stop_listening();
   if (std::exchange(is_closing_, true)) return;
   io_.stop();
   if (!resting_.start(Nanos{0})) resting_.feed();
@@ -94,15 +111,21 @@ void Acceptor::close() {
 void Acceptor::finish() {
   is_closing_ = true;
   io_.stop();
-  call([this] {
+  call_acceptor([this] {
     for (int i = 0; i <= backlog_ && !is_full() && accept_one(); ++i) {
     }
     if (!is_done()) stop_listening();
   });
 }
 
+// The last that is done. A callback that closes the socket returns before it is destroyed.
+template <class Function>
+void Acceptor::call_acceptor(Function function) {
+  if (call(function) && is_done() && !is_calling()) on_closed();
+}
+
 void Acceptor::update() {
-  if (!hub_.is_alive() || is_closing_) return;
+  if (!loop_state_.is_alive() || is_closing_) return;
   if (paused_ || is_full() || resting_.is_active()) {
     io_.stop();
   } else if (!io_.start()) {
@@ -116,15 +139,15 @@ void Acceptor::on_rested() {
 }
 
 void Acceptor::accept_some() {
-  if (!io_.is_active()) return rest(io_.error().value());  // The kernel refuses to watch.
-  call([this] {
+  if (!io_.is_active()) return rest(io_.error().value());  // The kernel cannot watch it.
+  call_acceptor([this] {
     for (int i = 0; i < accepts_per_turn_ && accept_one(); ++i) {
     }
   });
 }
 
-// False if there is no other connection, or none is wanted. What does not concern this connection
-// alone, such as EMFILE, ENFILE, ENOBUFS and ENOMEM, pauses accepting.
+// Accepts one connection. False if there is no other connection, or none is wanted. Errors of the
+// process or system (EMFILE, ENFILE, ENOBUFS, ENOMEM) pause accepting.
 bool Acceptor::accept_one() {
   Address peer;
   socklen_t size = AddressRoom::kSize;
@@ -135,14 +158,14 @@ bool Acceptor::accept_one() {
   sys::Descriptor socket(taken);
   if (sets_no_delay_) sys::set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
   if (!hand_over(socket, peer)) return rest(ENOMEM), false;
-  if (is_done() || !hub_.is_alive() || is_full()) return false;
+  if (is_done() || !loop_state_.is_alive() || is_full()) return false;
   return is_closing_ || !paused_;
 }
 
 void Acceptor::rest(long error) {
   last_error_ = std::error_code(static_cast<int>(error), std::system_category());
   if (resting_.start(kRest)) return update();
-  resting_.feed();  // Without memory for a rest, a turn has to do.
+  resting_.feed();  // Without memory for the timer, pauses for one turn.
 }
 
 }  // namespace spate

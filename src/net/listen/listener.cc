@@ -1,4 +1,4 @@
-// Listener: forwards to its StreamAcceptor.
+// Listener: forwards calls to its StreamAcceptor.
 #include "spate/net/listener.h"
 
 #include <cerrno>
@@ -25,7 +25,8 @@ Result<Listener> Listener::create(Loop& loop, const Address& address, OnAccept o
 
 Result<Listener> Listener::adopt(Loop& loop, int fd, OnAccept on_accept,
                                  const ListenOptions& options) {
-  if (const std::error_code error = prepare_listening_socket(fd)) return std::unexpected(error);
+  if (const std::error_code error = prepare_listening_socket(fd, options))
+    return std::unexpected(error);
   sys::Descriptor socket(fd);
   auto* acceptor = Acceptor::make<StreamAcceptor>(loop, socket, options, std::move(on_accept));
   if (acceptor != nullptr) return Listener(acceptor);
@@ -33,18 +34,26 @@ Result<Listener> Listener::adopt(Loop& loop, int fd, OnAccept on_accept,
   return std::unexpected(sys::error_code(-ENOMEM));
 }
 
+Result<int> Listener::open(const Address& address, const ListenOptions& options) {
+  auto socket = open_listening_socket(address, options);
+  if (!socket) return std::unexpected(socket.error());
+  return socket->release();
+}
+
 std::vector<int> Listener::inherited() {
   std::vector<int> fds;
-  for (int fd = sys::kFirstInherited, end = fd + sys::take_inherited(); fd < end; ++fd) {
+  int fd = sys::kFirstInherited;
+  for (int left = sys::take_inherited(); left > 0; ++fd, --left) {
     int listens = 0;
-    sys::set_close_on_exec(fd);
+    // The number in the environment is wrong, perhaps by billions.
+    if (sys::set_close_on_exec(fd) < 0) break;
     if (sys::get_option(fd, SOL_SOCKET, SO_ACCEPTCONN, listens) >= 0 && listens != 0)
       fds.push_back(fd);
   }
   return fds;
 }
 
-// Every call comes through here, which asserts the thread.
+// All calls use this function, which asserts the thread.
 StreamAcceptor* Listener::own() const {
   SPATE_ASSERT(acceptor_ == nullptr || acceptor_->may_be_touched(), kWrongThread);
   return acceptor_;

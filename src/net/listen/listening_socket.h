@@ -1,4 +1,4 @@
-// Listening sockets.
+// Makes listening sockets.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,16 @@
 
 namespace spate {
 
-// Errors: Listener::create()'s.
+// Errors: those of Listener::create().
 Result<sys::Descriptor> open_listening_socket(const Address& address, const ListenOptions& options);
 
-// `count` sockets at one address, among which the kernel distributes connections. No other process
-// may listen there, unless options.reuse_port is set.
+// Makes `count` sockets at one address, among which the kernel distributes connections. No other
+// process may listen there, unless options.reuse_port is set.
 Result<std::vector<sys::Descriptor>> open_listening_group(const Address& address,
                                                           const ListenOptions& options,
                                                           std::size_t count);
 
-// Prepares a listening socket of somebody else for a loop. Errors: Listener::adopt()'s.
-std::error_code prepare_listening_socket(int fd);
+// Prepares a socket that another program has made. Errors: those of Listener::adopt().
+std::error_code prepare_listening_socket(int fd, const ListenOptions& options);
 
 }  // namespace spate

@@ -1,7 +1,7 @@
 // SharedLimit: a limit on connections that several threads share. A thread that reaches it pauses,
 // and is notified when a connection has ended. Any thread.
 //
-// The count and the flag "a thread is paused" are one atomic word, so no end of a connection is
+// The count and the flag "a thread is paused" are one atomic word. So no end of a connection is
 // missed in between, and the flag is set only while there is no room.
 #pragma once
 
@@ -15,21 +15,21 @@ class SharedLimit {
  public:
   explicit SharedLimit(std::size_t max) : max_(max) {}
 
-  // One more. True if there is no room for another: the caller pauses.
+  // Adds one. True if there is no room for another: the caller pauses.
   bool enter() {
     std::uint64_t state = state_.load(std::memory_order_relaxed);
     while (!become(state, marked(state + kOne))) {
     }
     return !has_room(state + kOne);
   }
-  // One less. True if paused threads must be notified that there is room.
+  // Removes one. True if paused threads must be notified that there is room.
   bool leave() {
     std::uint64_t state = state_.load(std::memory_order_relaxed);
     while (!become(state, has_room(state - kOne) ? (state - kOne) & ~kRests : state - kOne)) {
     }
     return (state & kRests) != 0 && has_room(state - kOne);
   }
-  // True if there is still no room: the caller stays paused.
+  // Returns true if there is still no room: the caller stays paused.
   bool rests_on() {
     std::uint64_t state = state_.load(std::memory_order_relaxed);
     while (!become(state, marked(state))) {

@@ -10,24 +10,24 @@
 namespace spate {
 namespace {
 
-TEST(SharedLimit, IsReachedByTheLastThatThereIsRoomFor) {
+TEST(SharedLimit, IsReachedByTheLastAdmittedEntry) {
   SharedLimit limit(2);
   EXPECT_FALSE(limit.enter());
   EXPECT_TRUE(limit.enter());
-  EXPECT_TRUE(limit.enter());  // Another thread may not have known.
+  EXPECT_TRUE(limit.enter());  // Another thread may have read the count earlier.
 }
 
-TEST(SharedLimit, WakesThoseWhoRestOnceThereIsRoom) {
+TEST(SharedLimit, WakesWaitersWhenThereIsRoom) {
   SharedLimit limit(2);
   limit.enter();
   limit.enter();
   limit.enter();
   EXPECT_FALSE(limit.leave());
   EXPECT_TRUE(limit.leave());
-  EXPECT_FALSE(limit.leave());  // They have been told.
+  EXPECT_FALSE(limit.leave());  // The waiting threads have already been notified.
 }
 
-TEST(SharedLimit, WakesNobodyWhileNobodyRests) {
+TEST(SharedLimit, SendsNoWakeupWithoutWaiters) {
   SharedLimit limit(3);
   limit.enter();
   limit.enter();
@@ -40,7 +40,7 @@ TEST(SharedLimit, WakesNobodyWhileNobodyRests) {
   EXPECT_FALSE(limit.leave());
 }
 
-TEST(SharedLimit, WakesThoseAgainWhoHaveComeInVain) {
+TEST(SharedLimit, WakesWaitersAgainAfterAFailedEntry) {
   SharedLimit limit(1);
   limit.enter();
   EXPECT_TRUE(limit.leave());
@@ -49,15 +49,14 @@ TEST(SharedLimit, WakesThoseAgainWhoHaveComeInVain) {
   EXPECT_TRUE(limit.leave());
 }
 
-TEST(SharedLimit, HasNoRoomForAnybodyIfItIsZero) {
+TEST(SharedLimit, HasNoRoomIfZero) {
   SharedLimit limit(0);
   EXPECT_TRUE(limit.rests_on());
   EXPECT_TRUE(limit.enter());
   EXPECT_FALSE(limit.leave());
 }
 
-// Spins, and gives way on a machine that has something else to do. False after so long that nobody
-// will come any more.
+// Spins, and yields the processor from time to time. Returns false after 20 seconds.
 template <class Condition>
 bool wait_for(Condition condition) {
   const auto late = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -69,8 +68,8 @@ bool wait_for(Condition condition) {
   return true;
 }
 
-// One thread enters, as one that accepts does, and rests when it is told to; at the same moment
-// another has somebody leave, so that there always is room in the end. The phases vary.
+// One thread enters, as a thread that accepts does, and rests when enter() asks for it. At the same
+// moment another thread leaves, so that in the end there is always room. The phases vary.
 TEST(SharedLimit, LosesNoWakeUpBetweenThreads) {
   constexpr std::uint64_t kRounds = 200'000;
   SharedLimit limit(3);

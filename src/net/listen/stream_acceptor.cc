@@ -8,22 +8,22 @@
 
 namespace spate {
 
-StreamAcceptor::StreamAcceptor(Hub& hub, sys::Descriptor socket, const ListenOptions& options,
-                               Listener::OnAccept on_accept)
-    : Acceptor(hub, std::move(socket), options),
-      on_accept_(std::move(on_accept)),
-      newcomers_(new(std::nothrow) CountedTransport(hub, *this)),
+StreamAcceptor::StreamAcceptor(LoopStreams& loop_state, sys::Descriptor socket,
+                               const ListenOptions& options, Listener::OnAccept on_accept)
+    : Acceptor(loop_state, std::move(socket), options),
+      on_accept_(loop_state.loop(), std::move(on_accept)),
+      pending_(new(std::nothrow) CountedTransport(loop_state, *this)),
       max_connections_(options.max_connections) {}
 
 StreamAcceptor::~StreamAcceptor() {
-  if (newcomers_ != nullptr) newcomers_->abandon();
+  if (pending_ != nullptr) pending_->abandon();
 }
 
 bool StreamAcceptor::hand_over(sys::Descriptor& socket, const Address& peer) {
-  Connection* connection = newcomers_->adopt(socket);
+  Connection* connection = pending_->adopt(socket);
   if (connection == nullptr) return false;
   ++accepted_;
-  if (is_full()) update();  // A run inside the callback must not accept more.
+  if (is_full()) update();  // A nested run() inside the callback must not accept more.
   call_user("Listener", [&] { on_accept_(Connection::stream_of(connection), peer); });
   return true;
 }

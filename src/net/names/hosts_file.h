@@ -1,4 +1,4 @@
-// The hosts file: lines of an address and its names; `#` begins a comment.
+// The hosts file: lines with an address and its names; '#' begins a comment.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace spate {
 
-// All addresses of `name` in `text`, each once, in the file's order. Case does not matter; lines
+// Returns all addresses of `name` in `text`, each once, in the file's order. Case is ignored; lines
 // without an address are skipped.
 std::vector<Address> addresses_in_hosts(std::string_view text, std::string_view name,
                                         std::uint16_t port);
 
-// Whether two host names are equal. Case and a trailing dot do not matter.
+// Returns whether two host names are equal, ignoring case and a trailing dot.
 bool is_same_host(std::string_view a, std::string_view b);
 
 }  // namespace spate

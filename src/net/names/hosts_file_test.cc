@@ -31,14 +31,14 @@ TEST(HostsFile, FindsEveryAddressOfAName) {
   EXPECT_EQ(found(text, "192.0.2.1"), Texts());
 }
 
-TEST(HostsFile, TakesNamesForTheSameWhateverTheirCaseOrADotAtTheEnd) {
+TEST(HostsFile, IgnoresCaseAndATrailingDotInNames) {
   EXPECT_EQ(found("192.0.2.1 Db.Test.\n", "dB.tEST"), Texts{"192.0.2.1:7"});
   EXPECT_EQ(found("192.0.2.1 db.test\n", "db.test."), Texts{"192.0.2.1:7"});
   EXPECT_TRUE(is_same_host("A.b", "a.B."));
   EXPECT_FALSE(is_same_host("a", "ab"));
 }
 
-TEST(HostsFile, PassesOverLinesThatSayNothing) {
+TEST(HostsFile, SkipsLinesWithoutAnEntry) {
   for (const std::string_view text :
        {"", "\n\n", "#192.0.2.1 db\n", "db\n", "192.0.2 db\n", "192.0.2.1\n",
         "fe80::1%nowhere db\n", "192.0.2.1 # db\n", "\0 db\n", "   "}) {
@@ -46,7 +46,7 @@ TEST(HostsFile, PassesOverLinesThatSayNothing) {
   }
 }
 
-TEST(HostsFile, IsReadWhateverItHolds) {
+TEST(HostsFile, ParsesAnyBytes) {
   testing::Random random(3);
   const std::string_view letters = " \t\n\r#.:%db127\0";
   for (int i = 0; i < 2000; ++i) {

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <new>
 
 #include "net/names/resolv_conf.h"
+#include "spate/named_callback.h"
 #include "sys/file.h"
 #include "sys/socket.h"
 
@@ -14,8 +16,8 @@ namespace spate {
 
 namespace {
 
-// c-ares counts whole milliseconds, by a clock of its own: being a little late saves a turn in
-// which nothing is due yet.
+// c-ares counts whole milliseconds, by its own clock. Calling it a little late saves a turn in
+// which no query is due yet.
 constexpr Nanos kSlack{1'000'000};
 
 std::error_code system_error(int error) { return {error, std::system_category()}; }
@@ -30,11 +32,20 @@ std::vector<Address> addresses_of(const ares_addrinfo* found, std::uint16_t port
   return addresses;
 }
 
+Nanos ttl_of(const ares_addrinfo& found) {
+  int shortest = INT_MAX;
+  for (const ares_addrinfo_node* node = found.nodes; node != nullptr; node = node->ai_next)
+    shortest = std::min(shortest, node->ai_ttl);
+  for (const ares_addrinfo_cname* alias = found.cnames; alias != nullptr; alias = alias->next)
+    shortest = std::min(shortest, alias->ttl);
+  return std::chrono::seconds(shortest);
+}
+
 int system_family(Families families) {
   return families == kIpv4 ? AF_INET : families == kIpv6 ? AF_INET6 : AF_UNSPEC;
 }
 
-// c-ares takes its name servers as text.
+// Formats the name servers for c-ares.
 std::string list_of(const std::vector<Address>& servers) {
   std::string list;
   for (const Address& server : servers) {
@@ -50,8 +61,8 @@ bool is_shortage(int error) {
 
 int milliseconds(Nanos span) { return static_cast<int>((span.count() + 999'999) / 1'000'000); }
 
-// Running out of descriptors or memory is an error here: c-ares takes a file that it cannot open
-// for empty, and would query other servers from then on.
+// Running out of descriptors or memory is reported as an error. c-ares would treat a file that it
+// cannot open as empty, and query other servers from then on.
 Result<ResolvConf> read_resolv_conf(const std::string& path) {
   std::string text;
   const long result = sys::read_file(path.c_str(), text);
@@ -66,16 +77,18 @@ Families family_of(const Address& address) {
   return address.family() == Address::Family::ipv6 ? kIpv6 : kIpv4;
 }
 
-// ---- what c-ares calls in place of the kernel
+// ---- functions that c-ares calls in place of system calls
 
 struct NameChannel::Sockets {
-  // Result and errno, as from a system call.
+  // Sets errno and returns the result, as a system call does.
   template <class Result>
   static Result answer(void* channel, long result) {
     if (result >= 0) return static_cast<Result>(result);
     errno = static_cast<int>(-result);
+    // A server that resets a connection has been reached.
+    const bool is_reset = result == -ECONNRESET || result == -EPIPE;
     if (result != -EAGAIN && result != -EINPROGRESS)
-      static_cast<NameChannel*>(channel)->trouble_ = errno;
+      static_cast<NameChannel*>(channel)->trouble_ = is_reset ? 0 : errno;
     return -1;
   }
 
@@ -127,7 +140,9 @@ struct NameChannel::Sockets {
 // ---- opening
 
 NameChannel::NameChannel(Loop& loop)
-    : loop_(loop), timer_(loop, bind<&NameChannel::on_time>(this)) {}
+    : loop_(loop),
+      timer_(loop, named<Timer, ActiveKind::name_lookup, NameChannel::describe>(
+                       bind<&NameChannel::on_time>(this))) {}
 
 NameChannel::~NameChannel() {
   if (channel_ != nullptr) ares_destroy(channel_);
@@ -140,8 +155,8 @@ Result<std::unique_ptr<NameChannel>> NameChannel::open(Loop& loop, const Resolve
   return channel;
 }
 
-// Opened twice: first with the system's configuration, to read the order of lookups, and then for
-// the name servers alone, since we read the hosts file ourselves.
+// Opens a channel twice: first with the system's configuration, to read the order of lookups, and
+// then for the name servers alone, since the hosts file is read here.
 std::error_code NameChannel::open(const ResolverOptions& options) {
   static const int ready = ares_library_init(ARES_LIB_INIT_ALL);
   if (ready != ARES_SUCCESS) return error_of(ready);
@@ -158,9 +173,14 @@ std::error_code NameChannel::open(const ResolverOptions& options) {
   if (wish.timeout > 0) mask |= ARES_OPT_TIMEOUTMS;
   if (const int status = ares_init_options(&channel_, &wish, mask); status != ARES_SUCCESS)
     return error_of(status);
-  if (const std::error_code error = read_system()) return error;
+  std::vector<std::string> domains;
+  if (const std::error_code error = read_system(domains)) return error;
   ares_destroy(std::exchange(channel_, nullptr));
-  mask |= ARES_OPT_LOOKUPS | ARES_OPT_SOCK_STATE_CB;
+  std::vector<char*> searched;
+  for (std::string& domain : domains) searched.push_back(domain.data());
+  wish.domains = searched.data();
+  wish.ndomains = static_cast<int>(searched.size());
+  mask |= ARES_OPT_DOMAINS | ARES_OPT_LOOKUPS | ARES_OPT_SOCK_STATE_CB;
   wish.lookups = servers_only;
   wish.sock_state_cb = &Sockets::on_state;
   wish.sock_state_cb_data = this;
@@ -177,7 +197,9 @@ std::error_code NameChannel::set_servers(const std::vector<Address>& servers) {
   return system_error(status == ARES_ENOMEM ? ENOMEM : EINVAL);
 }
 
-std::error_code NameChannel::read_system() {
+// Removes the root (".") from the search domains: c-ares 1.18 would append two dots and fail. A
+// name is looked up without a domain in any case.
+std::error_code NameChannel::read_system(std::vector<std::string>& domains) {
   ares_options system{};
   int mask = 0;
   const int status = ares_save_options(channel_, &system, &mask);
@@ -185,17 +207,20 @@ std::error_code NameChannel::read_system() {
     for (const char source : std::string_view(system.lookups)) {
       if (!sources_.contains(source)) sources_ += source;
     }
-    patience_ = std::chrono::milliseconds(system.timeout) + kSlack;
+    first_timeout_ = std::chrono::milliseconds(system.timeout) + kSlack;
+    for (int i = 0; i < system.ndomains; ++i) {
+      if (std::string_view(system.domains[i]) != ".") domains.emplace_back(system.domains[i]);
+    }
   }
   ares_destroy_options(&system);
   return status == ARES_SUCCESS ? std::error_code() : error_of(status);
 }
 
-// ---- asking
+// ---- queries
 
 void NameChannel::ask(Asker& asker, Query*& query, const std::string& host, Families families,
                       std::uint16_t port) {
-  query = new Query{*this, &asker, families, port};
+  query = new Query{.channel = *this, .asker = &asker, .families = families, .port = port};
   ++queries_;
   ares_addrinfo_hints hints{};
   hints.ai_family = system_family(families);
@@ -217,13 +242,14 @@ void NameChannel::finish(Query& query, int status, const ares_addrinfo* found) {
   --queries_;
   const std::unique_ptr<Query> ended(&query);
   if (query.asker == nullptr) return;
+  if (found != nullptr) query.ttl = ttl_of(*found);
   std::vector<Address> addresses = addresses_of(found, query.port);
   const bool is_empty = status == ARES_SUCCESS && addresses.empty();
   query.asker->on_answer(query, std::move(addresses), error_of(is_empty ? ARES_ENODATA : status));
 }
 
-// c-ares reports a refused connection when all servers have failed, whatever the reason. If a
-// server answered with an error, there is no trouble with the sockets.
+// c-ares returns ARES_ECONNREFUSED when all servers have failed, whatever the reason. If a server
+// responded with an error, the last socket call has succeeded.
 std::error_code NameChannel::error_of(int status) const {
   switch (status) {
     case ARES_SUCCESS:
@@ -249,14 +275,16 @@ std::error_code NameChannel::error_of(int status) const {
   }
 }
 
-// ---- watching
+// ---- watching sockets
 
 void NameChannel::watch(int fd, bool to_read, bool to_write) {
   const auto socket = std::ranges::find(sockets_, fd, &Io::fd);
   const Events events =
       (to_read ? Events::read : Events::none) | (to_write ? Events::write : Events::none);
   if (socket == sockets_.end()) {
-    sockets_.emplace_back(loop_, fd, events, bind<&NameChannel::on_ready>(this));
+    sockets_.emplace_back(loop_, fd, events,
+                          named<Io, ActiveKind::name_lookup, NameChannel::describe>(
+                              bind<&NameChannel::on_ready>(this)));
     sockets_.back().start();
   } else if (any(events)) {
     socket->modify(events);
@@ -266,7 +294,7 @@ void NameChannel::watch(int fd, bool to_read, bool to_write) {
   }
 }
 
-// A socket that the loop cannot watch counts as a server that does not answer.
+// If the loop cannot watch a socket, c-ares treats the server as not responding.
 void NameChannel::on_ready(Io& io, Events events) {
   const int fd = io.fd();
   ares_process_fd(channel_, any(events & Events::read) ? fd : ARES_SOCKET_BAD,
@@ -284,13 +312,13 @@ void NameChannel::on_time() {
   arm();
 }
 
-// ares_timeout() goes through all queries, so it is not called after each. The timer is never set
-// beyond the time for a first answer, so no query times out later than by that.
+// ares_timeout() visits all queries, so it is not called after each. The timer is never set later
+// than the timeout for a first answer, so no query times out later than that.
 void NameChannel::arm() {
   if (is_idle()) {
     timer_.stop();
-  } else if (!timer_.is_active() || timer_.remaining() > patience_) {
-    timer_.start(patience_);
+  } else if (!timer_.is_active() || timer_.remaining() > first_timeout_) {
+    timer_.start(first_timeout_);
   }
 }
 

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <vector>
 
+#include "spate/active.h"
 #include "spate/error.h"
 #include "spate/io.h"
 #include "spate/net/resolver.h"
@@ -23,7 +24,7 @@ struct ares_channeldata;
 
 namespace spate {
 
-// Kinds of addresses, as bits.
+// Address families, as bits.
 using Families = unsigned;
 inline constexpr Families kIpv4 = 1;
 inline constexpr Families kIpv6 = 2;
@@ -34,11 +35,11 @@ class NameChannel {
  public:
   struct Query;
 
-  // Receives answers.
+  // The receiver of answers.
   class Asker {
    public:
-    // Once for each ask(), unless it was cancelled; possibly from inside ask(). It must not call
-    // the channel: c-ares is on the stack.
+    // Called once for each ask(), unless it was cancelled; possibly from inside ask(). It must not
+    // call the channel: c-ares is on the stack.
     virtual void on_answer(Query& query, std::vector<Address> addresses, std::error_code error) = 0;
 
    protected:
@@ -47,9 +48,10 @@ class NameChannel {
 
   struct Query {
     NameChannel& channel;
-    Asker* asker;  // nullptr when cancelled.
+    Asker* asker;  // nullptr after cancelling.
     Families families;
     std::uint16_t port;
+    Nanos ttl{0};  // The shortest time to live in the answer.
   };
 
   static Result<std::unique_ptr<NameChannel>> open(Loop& loop, const ResolverOptions& options);
@@ -58,11 +60,11 @@ class NameChannel {
   // No call follows.
   ~NameChannel();
 
-  // Where names are to be looked up, in this order: 'f' for the hosts file, 'b' for name servers.
+  // Returns the order of lookups: 'f' for the hosts file, 'b' for name servers.
   const std::string& sources() const { return sources_; }
   bool is_idle() const { return queries_ == 0; }
 
-  // Sets `query` before an answer can come. The channel owns it, until the answer has been given.
+  // Starts a query. Sets `query` before the answer can arrive. The channel owns it until then.
   void ask(Asker& asker, Query*& query, const std::string& host, Families families,
            std::uint16_t port);
   // Cancels all queries. No Asker may be waiting.
@@ -73,9 +75,10 @@ class NameChannel {
 
   explicit NameChannel(Loop& loop);
   std::error_code open(const ResolverOptions& options);
-  std::error_code read_system();
+  std::error_code read_system(std::vector<std::string>& domains);
   std::error_code set_servers(const std::vector<Address>& servers);
 
+  static void describe(const Node& node, ActiveInfo& info);
   void watch(int fd, bool to_read, bool to_write);
   void on_ready(Io& io, Events events);
   void on_time();
@@ -86,7 +89,7 @@ class NameChannel {
   Loop& loop_;
   ares_channeldata* channel_ = nullptr;
   std::string sources_;
-  Nanos patience_{0};  // How long to wait for a first answer.
+  Nanos first_timeout_{0};  // The timeout for a first answer.
   Timer timer_;
   std::list<Io> sockets_;
   std::size_t queries_ = 0;

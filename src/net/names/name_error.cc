@@ -14,19 +14,19 @@ class NameCategory final : public std::error_category {
   std::string message(int value) const override {
     switch (static_cast<NameError>(value)) {
       case NameError::no_such_host:
-        return "there is no host of that name";
+        return "the host does not exist";
       case NameError::no_address:
         return "the host has no address of that kind";
       case NameError::server_failure:
-        return "the name servers could not find out";
+        return "the name servers failed";
       case NameError::bad_answer:
-        return "a name server's answer makes no sense";
+        return "a name server's response is malformed";
       case NameError::unreachable:
         return "no name server can be reached";
       case NameError::timeout:
         return "no name server has answered in time";
       case NameError::bad_name:
-        return "no host can have that name";
+        return "not a valid host name";
     }
     return "unknown error";
   }

@@ -13,7 +13,7 @@ namespace {
 constexpr int kMaxSeconds = 30;
 constexpr int kMaxAttempts = 5;
 
-// The number after `name` in an option; 0 if it is another option, or not a number.
+// Returns the number after `name` in an option; 0 for another option, or if it is not a number.
 int value_of(std::string_view option, std::string_view name, int max) {
   if (!option.starts_with(name)) return 0;
   option.remove_prefix(name.size());

@@ -1,5 +1,5 @@
-// The options `timeout` and `attempts` of resolv.conf. c-ares reads the rest of the file, but has
-// other names for these two.
+// Parses the options `timeout` and `attempts` of resolv.conf. c-ares reads the rest of the file,
+// but uses other names for these two.
 #pragma once
 
 #include <string_view>

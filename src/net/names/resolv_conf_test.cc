@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(ResolvConf, FindsTheTimeAndTheTries) {
+TEST(ResolvConf, ParsesTheTimeoutAndTheAttempts) {
   EXPECT_EQ(parse_resolv_conf("nameserver 192.0.2.1\noptions timeout:2 rotate attempts:3\n"),
             (ResolvConf{.timeout = 2s, .tries = 3}));
   EXPECT_EQ(parse_resolv_conf("options\tattempts:1\r\noptions timeout:7"),
@@ -19,13 +19,13 @@ TEST(ResolvConf, FindsTheTimeAndTheTries) {
   EXPECT_EQ(parse_resolv_conf("options timeout:2\noptions timeout:3"), ResolvConf{.timeout = 3s});
 }
 
-TEST(ResolvConf, TakesNoMoreThanTheSystemDoes) {
+TEST(ResolvConf, AppliesTheLimitsOfTheSystem) {
   EXPECT_EQ(parse_resolv_conf("options timeout:31 attempts:6"),
             (ResolvConf{.timeout = 30s, .tries = 5}));
   EXPECT_EQ(parse_resolv_conf("options timeout:99999999999999999999"), ResolvConf{.timeout = 30s});
 }
 
-TEST(ResolvConf, PassesOverWhatSaysNothing) {
+TEST(ResolvConf, SkipsMeaninglessLines) {
   for (const std::string_view text :
        {"", "\n", "# options timeout:2", "; options timeout:2", "search timeout:2", "options",
         "options timeout", "options timeout:", "options timeout:0", "options timeout:-1",
@@ -34,7 +34,7 @@ TEST(ResolvConf, PassesOverWhatSaysNothing) {
   }
 }
 
-TEST(ResolvConf, IsReadWhateverItHolds) {
+TEST(ResolvConf, ParsesAnyBytes) {
   testing::Random random(9);
   const std::string words[] = {"options", "timeout:", "attempts:", "3", "-", " ", "\t", "\n", "#"};
   for (int i = 0; i < 2000; ++i) {

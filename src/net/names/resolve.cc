@@ -1,13 +1,15 @@
-// resolve() and configure_resolver(), over the loop's Resolver.
+// resolve() and configure_resolver(), with the loop's Resolver.
 #include "base/abandonable.h"
+#include "core/loop_function.h"
 #include "core/user_code.h"
 #include "net/names/resolver.h"
 #include "spate/assert.h"
+#include "spate/named_callback.h"
 #include "sys/descriptor.h"
 
 namespace spate {
 
-// The object behind a Resolving.
+// The state behind a Resolving.
 class ResolveAttempt {
  public:
   virtual void cancel() = 0;
@@ -22,7 +24,7 @@ namespace {
 class Lookup : public ResolveAttempt, protected Question, private Abandonable<Lookup> {
  public:
   void start(const ResolveOptions& options, bool apart) {
-    SPATE_ASSERT(options.ipv4 || options.ipv6, "ask for one family at least");
+    SPATE_ASSERT(options.ipv4 || options.ipv6, "enable at least one of ipv4 and ipv6");
     if (options.timeout > Nanos{0}) limit_.start(options.timeout);
     ask((options.ipv6 ? kIpv6 : 0) | (options.ipv4 ? kIpv4 : 0), apart);
   }
@@ -33,16 +35,17 @@ class Lookup : public ResolveAttempt, protected Question, private Abandonable<Lo
 
  protected:
   Lookup(Loop& loop, std::string_view host, std::uint16_t port)
-      : Question(loop, host, port),
-        limit_(loop, [this] { end(make_error_code(NameError::timeout)); }) {}
+      : Question(loop, host, port), limit_(loop, named<Timer, ActiveKind::name_lookup>([this] {
+                                             end(make_error_code(NameError::timeout));
+                                           })) {}
 
-  // The last call; the callback may destroy us.
+  // Must be the last call: the callback may destroy this.
   virtual void end(std::error_code error) = 0;
   void stop() {
     limit_.stop();
     stop_asking();
   }
-  // False if the callback has destroyed us.
+  // Calls a callback. False if it has destroyed this.
   template <class Function>
   bool tell(Function function) {
     return call([&] { call_user("resolve()", function); });
@@ -54,11 +57,11 @@ class Lookup : public ResolveAttempt, protected Question, private Abandonable<Lo
   Timer limit_;
 };
 
-// All addresses at once.
+// Reports all addresses at once.
 class WholeLookup final : public Lookup {
  public:
   WholeLookup(Loop& loop, std::string_view host, std::uint16_t port, OnResolved callback)
-      : Lookup(loop, host, port), callback_(std::move(callback)) {}
+      : Lookup(loop, host, port), callback_(loop, std::move(callback)) {}
 
  private:
   void on_news() override {
@@ -68,21 +71,20 @@ class WholeLookup final : public Lookup {
     stop();
     Result<std::vector<Address>> result = take_addresses();
     if (result->empty()) result = std::unexpected(error);
-    OnResolved callback = std::move(callback_);
-    tell([&] { callback(std::move(result)); });
+    tell([&] { callback_.call_last(std::move(result)); });
   }
 
-  OnResolved callback_;
+  LoopFunction<void(Result<std::vector<Address>>)> callback_;
 };
 
-// Each family's as they arrive.
+// Reports each family's addresses as they arrive.
 class EachLookup final : public Lookup {
  public:
   EachLookup(Loop& loop, std::string_view host, std::uint16_t port, OnAddresses on_addresses,
              OnResolvedAll on_done)
       : Lookup(loop, host, port),
-        on_addresses_(std::move(on_addresses)),
-        on_done_(std::move(on_done)) {}
+        on_addresses_(loop, std::move(on_addresses)),
+        on_done_(loop, std::move(on_done)) {}
 
  private:
   void on_news() override {
@@ -93,13 +95,14 @@ class EachLookup final : public Lookup {
   }
   void end(std::error_code error) override {
     stop();
-    OnResolvedAll on_done = std::move(on_done_);
     // A callback that ran the loop may have finished already.
-    if (on_done) tell([&] { on_done(error); });
+    tell([&] {
+      on_done_.call_last(error);
+    });
   }
 
-  OnAddresses on_addresses_;
-  OnResolvedAll on_done_;
+  LoopFunction<void(std::vector<Address>)> on_addresses_;
+  LoopFunction<void(std::error_code)> on_done_;
   bool has_some_ = false;
 };
 

@@ -6,27 +6,28 @@
 #include "core/ownership.h"
 #include "net/names/hosts_file.h"
 #include "spate/assert.h"
+#include "spate/named_callback.h"
 #include "sys/descriptor.h"
 
 namespace spate {
 
 namespace {
 
-// RFC 1035: 253 characters, and a dot at the end.
+// RFC 1035: 253 characters, and a trailing dot.
 constexpr std::size_t kLongestName = 254;
-// c-ares doubles the time with each try, in an int.
+// c-ares doubles the timeout with each try, in an int.
 constexpr Nanos kLongestTimeout = std::chrono::minutes(2);
 constexpr int kMaxTries = 10;
 
 bool is_name(std::string_view host) {
-  const auto is_no_part_of_names = [](char c) {
-    return (c >= '\0' && c <= ' ') || c == '\x7f' || c == ':' || c == '\\';
+  const auto is_no_part_of_names = [](unsigned char c) {  // char is signed on some processors only.
+    return c <= ' ' || c == 0x7f || c == ':' || c == '\\';
   };
   return !host.empty() && host.size() <= kLongestName &&
          std::ranges::none_of(host, is_no_part_of_names);
 }
 
-// RFC 6761: never sent to a name server.
+// RFC 6761: must not be sent to a name server.
 bool is_local(std::string_view host) {
   constexpr std::string_view kLocal = "localhost";
   if (host.ends_with('.')) host.remove_suffix(1);
@@ -44,15 +45,30 @@ std::vector<Address> loopbacks(Families families, std::uint16_t port) {
 
 bool is_valid(const ResolverOptions& options) {
   return std::ranges::all_of(options.servers, &Address::is_ip) && options.timeout >= Nanos{0} &&
-         options.timeout <= kLongestTimeout && options.tries >= 0 && options.tries <= kMaxTries;
+         options.timeout <= kLongestTimeout && options.cache.max_ttl >= Nanos{0} &&
+         options.cache.negative_ttl >= Nanos{0} && options.tries >= 0 && options.tries <= kMaxTries;
 }
 
 }  // namespace
 
-// ---- a question
+std::string Resolver::names_asked() const {
+  std::string names;
+  for (const Question* question = first_; question != nullptr; question = question->next_)
+    (names += names.empty() ? "" : " ") += question->host_;
+  return names;
+}
+
+void NameChannel::describe(const Node& node, ActiveInfo& info) {
+  if (Resolver* resolver = Resolver::of(static_cast<NameChannel*>(node.context)->loop_))
+    info.label = resolver->names_asked();
+}
+
+// ---- queries
 
 Question::Question(Loop& loop, std::string_view host, std::uint16_t port)
-    : host_(host), port_(port), news_(loop, bind<&Question::deliver>(this)) {}
+    : host_(host),
+      port_(port),
+      news_(loop, named<Timer, ActiveKind::name_lookup>(bind<&Question::deliver>(this))) {}
 
 void Question::ask(Families families, bool apart) {
   wanted_ = families;
@@ -80,23 +96,40 @@ bool Question::answer_if_numeric() {
   return true;
 }
 
-// IPv6 first: a race prefers its answer.
+// Queries all families it waits for. IPv6 first: a race prefers its answer.
 void Question::ask_servers(NameChannel& channel) {
-  if (!apart_ || wanted_ != (kIpv4 | kIpv6)) {
-    channel.ask(*this, queries_[0], host_, wanted_, port_);
+  const Families families = waiting_;
+  if (!apart_ || families != (kIpv4 | kIpv6)) {
+    ask_server(channel, queries_[0], families);
   } else {
-    channel.ask(*this, queries_[0], host_, kIpv6, port_);
-    channel.ask(*this, queries_[1], host_, kIpv4, port_);
+    ask_server(channel, queries_[0], kIpv6);
+    ask_server(channel, queries_[1], kIpv4);
+  }
+}
+
+void Question::ask_server(NameChannel& channel, NameChannel::Query*& query, Families families) {
+  const NameCache::Answer* known = resolver_->known(host_, families);
+  if (known == nullptr) return channel.ask(*this, query, host_, families, port_);
+  std::vector<Address> addresses;
+  for (const Address& address : known->addresses) addresses.push_back(address.with_port(port_));
+  answer(families, std::move(addresses), known->error);
+}
+
+void Question::forget_queries() {
+  for (NameChannel::Query*& query : queries_) {
+    if (query != nullptr) query->asker = nullptr;
+    query = nullptr;
   }
 }
 
 void Question::on_answer(NameChannel::Query& query, std::vector<Address> addresses,
                          std::error_code error) {
   *std::ranges::find(queries_, &query) = nullptr;
+  if (resolver_ != nullptr) resolver_->learn(host_, query, addresses, error);
   answer(query.families, std::move(addresses), error);
 }
 
-// Any other error says more than that one family has no address.
+// An error other than "no address" applies to both families.
 void Question::answer(Families families, std::vector<Address> addresses, std::error_code error) {
   waiting_ &= ~families;
   if (!addresses.empty()) {
@@ -109,7 +142,7 @@ void Question::answer(Families families, std::vector<Address> addresses, std::er
     if (!found_ && resolver_->look_further(*this)) return;
     --resolver_->waiting_;
   }
-  if (!news_.start(Nanos{0})) news_.feed();  // Must not be lost.
+  if (!news_.start(Nanos{0})) news_.feed();  // The answer must not be lost.
 }
 
 void Question::deliver() {
@@ -130,6 +163,19 @@ void Resolver::on_loop_end() {
   channel_.reset();
 }
 
+// Repeats the unanswered part of each query.
+void Resolver::on_fork() {
+  if (channel_ == nullptr) return;
+  for (Question* each = first_; each != nullptr; each = each->next_) each->forget_queries();
+  channel_.reset();
+  if (waiting_ == 0) return;  // The next query opens another channel.
+  const std::error_code error = open_channel(options_);
+  for (Question* each = first_; each != nullptr; each = each->next_) {
+    if (each->waiting_ == 0) continue;
+    error ? each->answer(each->waiting_, {}, error) : each->ask_servers(*channel_);
+  }
+}
+
 std::error_code Resolver::configure(const ResolverOptions& options) {
   if (!is_valid(options)) return sys::error_code(-EINVAL);
   if (waiting_ > 0) return sys::error_code(-EBUSY);
@@ -138,17 +184,18 @@ std::error_code Resolver::configure(const ResolverOptions& options) {
   return error;
 }
 
-// The stamp is taken first, so that a change during the reading is seen the next time.
+// Takes the file's stamp first, so that a change while reading is noticed the next time.
 std::error_code Resolver::open_channel(const ResolverOptions& options) {
   const sys::FileStamp stamp = sys::stamp_of(options.resolv_conf.c_str());
   Result<std::unique_ptr<NameChannel>> channel = NameChannel::open(loop(), options);
   if (!channel) return channel.error();
   channel_ = std::move(*channel);
+  cache_ = NameCache(options.cache.entries);
   stamp_ = stamp;
   return {};
 }
 
-// The old configuration is better than none.
+// If the new configuration cannot be read, keeps the old one.
 std::error_code Resolver::refresh() {
   if (channel_ == nullptr) return open_channel(options_);
   const bool may_change = channel_->is_idle();
@@ -166,10 +213,7 @@ void Resolver::add(Question& question) {
 
 void Resolver::remove(Question& question) {
   SPATE_ASSERT(may_touch(loop()), kWrongThread);
-  for (NameChannel::Query*& query : question.queries_) {
-    if (query != nullptr) query->asker = nullptr;
-    query = nullptr;
-  }
+  question.forget_queries();
   if (question.waiting_ != 0) --waiting_;
   (question.previous_ == nullptr ? first_ : question.previous_->next_) = question.next_;
   if (question.next_ != nullptr) question.next_->previous_ = question.previous_;
@@ -177,9 +221,24 @@ void Resolver::remove(Question& question) {
   forget_if_unwanted();
 }
 
-// Queries that no Question waits for would otherwise keep the loop alive.
+// Cancels queries that no Question waits for, because they would keep the loop alive.
 void Resolver::forget_if_unwanted() {
   if (waiting_ == 0 && channel_ != nullptr && !channel_->is_idle()) channel_->forget_all();
+}
+
+const NameCache::Answer* Resolver::known(const std::string& host, Families families) {
+  return cache_.find(host, families, loop().now());
+}
+
+void Resolver::learn(const std::string& host, const NameChannel::Query& query,
+                     const std::vector<Address>& addresses, std::error_code error) {
+  const bool is_lasting = error == make_error_code(NameError::no_such_host) ||
+                          error == make_error_code(NameError::no_address);
+  if (error && !is_lasting) return;
+  const Nanos ttl =
+      error ? options_.cache.negative_ttl : std::min(query.ttl, options_.cache.max_ttl);
+  if (ttl <= Nanos{0}) return;
+  cache_.store(host, query.families, {addresses, error}, deadline_after(loop().now(), ttl));
 }
 
 void Resolver::look_up(Question& question) {
@@ -191,7 +250,7 @@ void Resolver::look_up(Question& question) {
   question.answer(wanted, {}, NameError::no_such_host);
 }
 
-// Asks the next source. False if there is none left.
+// Asks the next source. False if no source is left.
 bool Resolver::look_further(Question& question) {
   if (channel_ == nullptr) return false;
   const std::string& sources = channel_->sources();

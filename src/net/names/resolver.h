@@ -1,4 +1,4 @@
-// Resolver: one loop's name resolution, and Question: a query.
+// Resolver: the name resolution of one loop. Question: a query.
 //
 // The caller derives from Question, owns it, and may destroy it at any time, except inside a c-ares
 // callback. No user code runs there: answers are delivered by a timer.
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/loop_local.h"
+#include "net/names/name_cache.h"
 #include "net/names/name_channel.h"
 #include "spate/net/resolver.h"
 #include "spate/timer.h"
@@ -32,20 +33,20 @@ class Question : private NameChannel::Asker {
   Question(Loop& loop, std::string_view host, std::uint16_t port);
   virtual ~Question() { stop_asking(); }
 
-  // Both families in one query, to get them sorted; or one query each, to get the first answer
-  // early. Called once.
+  // Starts the query. Both families are queried together, which sorts the addresses; or separately
+  // with `apart`, which returns the first answer early. Called once.
   void ask(Families families, bool apart);
-  // No more on_news() follows.
+  // Cancels; no more on_news() follows.
   void stop_asking();
   // Called from the loop when there are addresses, or one family is known to have none. Inside,
   // everything is allowed.
   virtual void on_news() = 0;
 
-  // The addresses since the last call.
+  // Returns the addresses since the last call.
   std::vector<Address> take_addresses() { return std::exchange(addresses_, {}); }
   bool waits_for(Families families) const { return (waiting_ & families) != 0; }
   bool is_answered() const { return waiting_ == 0; }
-  // Why there is no address, or none of one family.
+  // Returns why there is no address, or none of one family.
   std::error_code error() const { return error_; }
 
  private:
@@ -56,6 +57,8 @@ class Question : private NameChannel::Asker {
   void answer(Families families, std::vector<Address> addresses, std::error_code error);
   bool answer_if_numeric();
   void ask_servers(NameChannel& channel);
+  void ask_server(NameChannel& channel, NameChannel::Query*& query, Families families);
+  void forget_queries();
   void deliver();
 
   std::string host_;
@@ -63,30 +66,34 @@ class Question : private NameChannel::Asker {
   Families wanted_ = 0;
   Families waiting_ = 0;
   bool apart_ = false;
-  bool found_ = false;                // An address has come.
-  std::size_t source_ = 0;            // The resolver's next source.
-  NameChannel::Query* queries_[2]{};  // In flight.
+  bool found_ = false;                // An address was found.
+  std::size_t source_ = 0;            // Index of the next source.
+  NameChannel::Query* queries_[2]{};  // In progress.
   std::vector<Address> addresses_;
   std::error_code error_;
   Timer news_;
-  Resolver* resolver_ = nullptr;  // While we are on its list.
+  Resolver* resolver_ = nullptr;  // While it is in the resolver's list.
   Question* next_ = nullptr;
   Question* previous_ = nullptr;
 };
 
 class Resolver final : public LoopLocal {
  public:
-  // The loop's, created on first use. nullptr when memory runs out.
+  // Returns the loop's Resolver, created on first use. nullptr when memory runs out.
   static Resolver* of(Loop& loop) { return local_of<Resolver>(loop); }
   explicit Resolver(Loop& loop) : LoopLocal(loop) {}  // For local_of().
 
+  // Returns the names that are looked up, separated by spaces.
+  std::string names_asked() const;
   std::error_code configure(const ResolverOptions& options);
 
  private:
   friend class Question;
 
-  // Questions that are left get no answer.
+  // Drops the remaining queries without an answer.
   void on_loop_end() override;
+  // Repeats the queries: the sockets, and the answers to come, are the parent's.
+  void on_fork() override;
 
   void add(Question& question);
   void remove(Question& question);
@@ -94,15 +101,19 @@ class Resolver final : public LoopLocal {
   bool look_further(Question& question);
   std::vector<Address> look_into_hosts(const Question& question) const;
   void forget_if_unwanted();
+  const NameCache::Answer* known(const std::string& host, Families families);
+  void learn(const std::string& host, const NameChannel::Query& query,
+             const std::vector<Address>& addresses, std::error_code error);
 
   std::error_code open_channel(const ResolverOptions& options);
   std::error_code refresh();
 
   ResolverOptions options_;
+  NameCache cache_{0};
   std::unique_ptr<NameChannel> channel_;
-  sys::FileStamp stamp_;  // Of the configuration that the channel has read.
+  sys::FileStamp stamp_;  // The stamp of the file that the channel has read.
   Question* first_ = nullptr;
-  std::size_t waiting_ = 0;  // Questions that are not answered yet.
+  std::size_t waiting_ = 0;  // Queries without a complete answer.
 };
 
 }  // namespace spate

@@ -1,4 +1,4 @@
-// Lines and words of configuration files.
+// Splits configuration files into lines and words.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ inline std::string_view take_until(std::string_view& text, std::string_view ends
   return taken;
 }
 
-// The next word of a line; empty at its end.
+// Removes and returns the next word of a line; empty at its end.
 inline std::string_view take_word(std::string_view& line) {
   constexpr std::string_view kBlanks = " \t\r";
   line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));

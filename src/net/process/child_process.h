@@ -1,5 +1,5 @@
-// ChildProcess: the object behind a Process. When the handle is destroyed, the loop's Orphans take
-// it over, and reap the process.
+// ChildProcess: the state behind a Process. When the handle is destroyed, the loop's Orphans own
+// it, and reap the process.
 #pragma once
 
 #include <system_error>
@@ -7,9 +7,11 @@
 
 #include "base/abandonable.h"
 #include "base/chain.h"
+#include "core/loop_function.h"
 #include "core/loop_local.h"
 #include "spate/child.h"
 #include "spate/hooks.h"
+#include "spate/named_callback.h"
 #include "spate/net/process.h"
 
 namespace spate {
@@ -17,42 +19,50 @@ namespace spate {
 class ChildProcess final : public Abandonable<ChildProcess>, public Linked<ChildProcess> {
  public:
   ChildProcess(Loop& loop, Process::OnExit callback, bool kills)
-      : child_(loop, bind<&ChildProcess::on_exit>(this)),
-        callback_(std::move(callback)),
+      : child_(loop, named<Child, ActiveKind::child, describe>(bind<&ChildProcess::on_exit>(this))),
+        loop_ends_(loop, bind<&ChildProcess::on_loop_end>(this)),
+        callback_(loop, std::move(callback)),
         kills_(kills) {}
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  std::error_code watch(int pid) { return child_.start(pid); }
+  std::error_code watch(int pid);
   int pid() const { return child_.pid(); }
   bool is_running() const { return child_.is_active(); }
   std::error_code kill(int signal);
 
-  // The handle is being destroyed.
+  // Called by the handle's destructor.
   void let_go();
 
  private:
   friend class Abandonable<ChildProcess>;
   friend class Orphans;
 
+  // An orphan does not keep the loop alive: Orphans calls Loop::unref() for it.
+  static void describe(const Node& node, ActiveInfo& info) {
+    if (static_cast<const ChildProcess*>(node.context)->is_orphan_) info.count = 0;
+  }
+
   ~ChildProcess() = default;
   void on_exit();
+  void on_loop_end();
 
   Child child_;
-  Process::OnExit callback_;
+  Cleanup loop_ends_;
+  LoopFunction<void(const Child& child)> callback_;
   const bool kills_;
   bool is_orphan_ = false;
 };
 
-// Processes without a handle. They are reaped, and do not keep the loop alive.
+// Owns processes without a handle. They are reaped, and do not keep the loop alive.
 class Orphans final : public LoopLocal {
  public:
-  // The loop's, created on first use. nullptr when memory runs out.
+  // Returns the loop's Orphans, created on first use. nullptr when memory runs out.
   static Orphans* of(Loop& loop) { return local_of<Orphans>(loop); }
   explicit Orphans(Loop& loop) : LoopLocal(loop) {}  // For local_of().
 
   void add(ChildProcess& process);
-  // Deletes it.
+  // Deletes `process`.
   void remove(ChildProcess& process);
 
  private:
@@ -62,7 +72,7 @@ class Orphans final : public LoopLocal {
     while (ChildProcess* process = processes_.first()) remove(*process);
   }
 
-  Fork forked_{loop(), [this] { remove_all(); }};  // They are the parent's children.
+  Fork forked_{loop(), [this] { remove_all(); }};  // After a fork they are the parent's children.
   Chain<ChildProcess> processes_;
 };
 

@@ -1,11 +1,14 @@
-// spawn() and Process, over sys::spawn() and a ChildProcess.
+// spawn() and Process, implemented with sys::spawn() and a ChildProcess.
 #include "spate/net/process.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "core/ownership.h"
 #include "net/process/child_process.h"
 #include "spate/assert.h"
+#include "sys/process.h"
+#include "sys/socket.h"
 #include "sys/spawn.h"
 
 namespace spate {
@@ -43,7 +46,6 @@ std::error_code open_end(Loop& loop, const Stdio& stdio, Standard standard, End 
       end.source = sys::SpawnRequest::kNull;
       break;
     case Stdio::Kind::descriptor:
-      if (!sys::is_open(stdio.fd())) return sys::error_code(-EBADF);
       end.source = stdio.fd();
       break;
     case Stdio::Kind::pipe:
@@ -51,13 +53,45 @@ std::error_code open_end(Loop& loop, const Stdio& stdio, Standard standard, End 
     case Stdio::Kind::output:
       SPATE_ASSERT(standard == kErrors);
       end.source = ends[kOutput].source;
-      if (end.source == sys::SpawnRequest::kInherit) end.source = kOutput;
+      if (end.source == sys::SpawnRequest::kInherit)
+        end.source = sys::is_inherited(kOutput) ? kOutput : sys::SpawnRequest::kClosed;
       break;
   }
   return {};
 }
 
-// argv and envp for the kernel, without the final nullptr.
+// A pipe that is opened later may get the number of a descriptor that is closed.
+bool are_open(const Stdio (&wanted)[kStandards], const ProcessOptions& options) {
+  return std::ranges::all_of(wanted,
+                             [](const Stdio& stdio) {
+                               return stdio.kind() != Stdio::Kind::descriptor ||
+                                      sys::is_open(stdio.fd());
+                             }) &&
+         std::ranges::all_of(options.listening, sys::is_open) &&
+         std::ranges::all_of(options.descriptors, sys::is_open);
+}
+
+// Returns the variables of the child, if they differ from the caller's.
+std::optional<std::vector<std::string>> environment_of(const ProcessOptions& options) {
+  if (options.listening.empty()) return options.environment;
+  std::vector<std::string> variables;
+  if (options.environment) {
+    variables = *options.environment;
+  } else {
+    for (char* const* next = sys::environment(); *next != nullptr; ++next)
+      variables.emplace_back(*next);
+  }
+  const std::string parent = std::string(sys::kListenParent) + '=';
+  std::erase_if(variables, [&parent](const std::string& variable) {
+    return variable.starts_with("LISTEN_PID=") || variable.starts_with("LISTEN_FDS=") ||
+           variable.starts_with("LISTEN_FDNAMES=") || variable.starts_with(parent);
+  });
+  variables.push_back("LISTEN_FDS=" + std::to_string(options.listening.size()));
+  variables.push_back(parent + std::to_string(sys::process_id()));
+  return variables;
+}
+
+// Returns argv or envp for the kernel, without the final nullptr.
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
@@ -68,15 +102,19 @@ long start(const ProcessOptions& options, const End (&ends)[kStandards]) {
   std::vector<char*> arguments = pointers_to(options.arguments);
   arguments.insert(arguments.begin(), const_cast<char*>(options.file.c_str()));
   arguments.push_back(nullptr);
+  const std::optional<std::vector<std::string>> variables = environment_of(options);
   std::vector<char*> environment;
-  if (options.environment) environment = pointers_to(*options.environment);
+  if (variables) environment = pointers_to(*variables);
   environment.push_back(nullptr);
+  std::vector<int> sources = {ends[kInput].source, ends[kOutput].source, ends[kErrors].source};
+  sources.insert(sources.end(), options.listening.begin(), options.listening.end());
+  sources.insert(sources.end(), options.descriptors.begin(), options.descriptors.end());
   return sys::spawn({
       .file = options.file.c_str(),
       .arguments = arguments.data(),
-      .environment = options.environment ? environment.data() : nullptr,
+      .environment = variables ? environment.data() : nullptr,
       .directory = options.directory.empty() ? nullptr : options.directory.c_str(),
-      .descriptors = {ends[kInput].source, ends[kOutput].source, ends[kErrors].source},
+      .descriptors = sources,
       .new_group = options.new_group,
       .new_session = options.new_session,
   });
@@ -95,8 +133,9 @@ std::error_code Process::kill(int signal) {
 Result<Process> spawn(Loop& loop, const ProcessOptions& options, Process::OnExit callback) {
   SPATE_ASSERT(may_touch(loop), kWrongThread);
   if (is_foreign(loop)) return std::unexpected(make_error_code(Error::loop_forked));
-  End ends[kStandards];
   const Stdio wanted[] = {options.input, options.output, options.errors};
+  if (!are_open(wanted, options)) return std::unexpected(sys::error_code(-EBADF));
+  End ends[kStandards];
   for (const Standard standard : {kInput, kOutput, kErrors}) {
     if (const auto error = open_end(loop, wanted[standard], standard, ends))
       return std::unexpected(error);

@@ -1,17 +1,18 @@
-// The functions of tls.h. Those that make a context are in src/tls.
+// The functions of tls.h, except those that make a context, which are in src/tls.
 #include "spate/net/tls.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
+#include "core/loop_function.h"
 #include "core/user_code.h"
 #include "net/connect/connect_attempt.h"
 #include "net/connect/connecting_end.h"
 #include "net/secure/tls_attempt.h"
 #include "net/secure/tls_engine.h"
 #include "net/stream/connection.h"
-#include "net/stream/hub.h"
+#include "net/stream/loop_streams.h"
 #include "net/stream/transport.h"
 
 namespace spate {
@@ -25,7 +26,7 @@ Nanos timeout_of(const TlsContext& context) {
   return context ? context.provider()->handshake_timeout() : Nanos{0};
 }
 
-// Connects, and then shakes hands: within one time, if there is one.
+// Connects, then performs the handshake, with one timeout for both.
 class SecureConnect final : public ConnectAttempt {
  public:
   SecureConnect(Loop& loop, std::string_view host, const TlsContext& context, OnSecured callback,
@@ -33,7 +34,7 @@ class SecureConnect final : public ConnectAttempt {
       : loop_(loop),
         host_(host),
         context_(context),
-        callback_(std::move(callback)),
+        callback_(loop, std::move(callback)),
         deadline_(timeout == Nanos{0} ? kForever : deadline_after(loop.now(), timeout)) {}
 
   void begin(std::uint16_t port, const ConnectOptions& options) {
@@ -51,16 +52,15 @@ class SecureConnect final : public ConnectAttempt {
                          host_, [this](TlsResult<Stream> secured) { settle(std::move(secured)); });
     if (!step_.is_pending()) settle(std::unexpected(failure_of(-ENOMEM)));
   }
-  // The last that is done: the callback may destroy us.
+  // Must be the last action: the callback may destroy this.
   void settle(TlsResult<Stream> result) {
-    OnSecured callback = std::exchange(callback_, {});
-    call_user("connect()", [&] { callback(std::move(result)); });
+    call_user("connect()", [&] { callback_.call_last(std::move(result)); });
   }
 
   Loop& loop_;
   const std::string host_;
   const TlsContext context_;
-  OnSecured callback_;
+  LoopFunction<void(TlsResult<Stream>)> callback_;
   const Nanos deadline_;
   Connecting step_;
 };
@@ -93,9 +93,17 @@ bool TlsContext::is_client() const {
   return provider_ != nullptr && provider_->side() == Side::client;
 }
 
+bool TlsContext::offers(std::string_view protocol) const {
+  return provider_ != nullptr && provider_->offers(protocol);
+}
+
 Connecting accept_tls(Stream plain, const TlsContext& context, OnSecured callback) {
   const TlsAttempt::Plan plan{context, Side::server, {}, timeout_of(context)};
   return Connecting(TlsAttempt::begin(std::move(plain), plan, Keeper::handle, std::move(callback)));
+}
+
+Connecting accept_tls_by(const TlsContext& context, Stream plain, OnSecured callback) {
+  return context.provider()->accept(std::move(plain), context, std::move(callback));
 }
 
 Connecting start_tls(Stream plain, const TlsContext& context, std::string_view host,

@@ -5,11 +5,12 @@
 #include <utility>
 
 #include "core/user_code.h"
-#include "net/secure/tls_hub.h"
+#include "net/secure/loop_tls.h"
 #include "net/secure/tls_transport.h"
 #include "net/stream/connection.h"
-#include "net/stream/hub.h"
+#include "net/stream/loop_streams.h"
 #include "net/stream/transport.h"
+#include "spate/named_callback.h"
 
 namespace spate {
 
@@ -23,79 +24,79 @@ Result<Stream> plain_result(TlsResult<Stream> result) {
 
 TlsAttempt* TlsAttempt::begin(Stream plain, const Plan& plan, Keeper keeper, OnSecured callback) {
   Connection* connection = Connection::of(plain);
-  if (connection == nullptr || !connection->hub().is_alive()) return nullptr;
-  TlsHub* hub = TlsHub::of(connection->hub().loop());
-  if (hub == nullptr) return nullptr;
-  auto* attempt =
-      new (std::nothrow) TlsAttempt(*hub, std::move(plain), plan, keeper, std::move(callback));
+  if (connection == nullptr || !connection->loop_state().is_alive()) return nullptr;
+  LoopTls* loop_state = LoopTls::of(connection->loop_state().loop());
+  if (loop_state == nullptr) return nullptr;
+  auto* attempt = new (std::nothrow)
+      TlsAttempt(*loop_state, std::move(plain), plan, keeper, std::move(callback));
   if (attempt != nullptr) attempt->start(plan);
   return attempt;
 }
 
-TlsAttempt::TlsAttempt(TlsHub& hub, Stream plain, const Plan& plan, Keeper keeper,
+TlsAttempt::TlsAttempt(LoopTls& loop_state, Stream plain, const Plan& plan, Keeper keeper,
                        OnSecured callback)
-    : hub_(hub),
+    : loop_state_(loop_state),
       stream_(std::move(plain)),
       context_(plan.context),
       host_(plan.host),
-      callback_(std::move(callback)),
+      callback_(loop_state.loop(), std::move(callback)),
       keeper_(keeper),
-      due_(hub.loop(), bind<&TlsAttempt::on_due>(this)) {
-  hub_.enter();
-  if (keeper_ == Keeper::nobody) hub_.adopt(*this);
+      due_(loop_state.loop(),
+           named<Timer, ActiveKind::tls_handshake>(bind<&TlsAttempt::on_due>(this))) {
+  loop_state_.enter();
+  if (keeper_ == Keeper::nobody) loop_state_.adopt(*this);
 }
 
 TlsAttempt::~TlsAttempt() {
   leave_transport();
-  if (keeper_ == Keeper::nobody) hub_.disown(*this);
+  if (keeper_ == Keeper::nobody) loop_state_.disown(*this);
   stream_.abort();
-  hub_.leave();
+  loop_state_.leave();
 }
 
 Connection& TlsAttempt::connection() const { return *Connection::of(stream_); }
 
-// Inside the Stream's own callback it is not known yet what that leaves unread.
+// Begins in a later turn if the Stream's own callback is running: the bytes it leaves unread are
+// not known before it returns.
 void TlsAttempt::start(const Plan& plan) {
   connection().forget_handler();
   if (!context_ || context_.provider()->side() != plan.side) return on_failed(failure_of(-EINVAL));
   if (!stream_.is_open()) return on_lost();
   if (!due_.start(plan.timeout)) return on_failed(failure_of(-ENOMEM));
   if (plan.side == TlsProvider::Side::client || connection().is_calling())
-    return hub_.ask_later(*this);
+    return loop_state_.ask_later(*this);
   put_over();
 }
 
-void TlsAttempt::set_place(std::uint32_t place) {
-  const bool was_in_line = std::exchange(place_, place) != 0;
-  if (transport_ != nullptr && was_in_line != (place != 0))
-    transport_->set_in_line(connection(), place != 0);
+void TlsAttempt::on_queued(bool is_queued) {
+  if (transport_ != nullptr) transport_->set_queued(connection(), is_queued);
 }
 
 void TlsAttempt::step() {
   if (stage_ == Stage::waiting) {
-    if (connection().is_calling()) return hub_.ask_later(*this);
+    if (connection().is_calling()) return loop_state_.ask_later(*this);
     put_over();
   }
   if (stage_ == Stage::shaking && transport_ != nullptr) transport_->step(connection());
 }
 
-// What is unread, or waits to be sent, would be taken for a part of what is protected.
+// Fails if input is unread or output unsent: it would be taken for a part of the protected data.
 void TlsAttempt::put_over() {
   if (!stream_.is_open()) return on_lost();
   connection().send_waiting();
   const bool is_busy = stream_.queued() != 0 || !stream_.unread().empty();
   if (is_busy || !stream_.is_writable() || stream_.is_connecting())
-    return on_failed({error_of(-EBUSY), "plaintext is unread, or waits to be sent"});
+    return on_failed({error_of(-EBUSY), "unread or queued plaintext is left"});
   TlsFailure why = failure_of(-ENOMEM);
-  std::unique_ptr<TlsEngine> engine = hub_.make_engine(context_, host_, why);
+  std::unique_ptr<TlsEngine> engine = loop_state_.make_engine(context_, host_, why);
   if (engine == nullptr) return on_failed(std::move(why));
-  transport_ = TlsTransport::put_over(connection(), hub_, std::move(engine), *this);
+  transport_ = TlsTransport::put_over(connection(), loop_state_, std::move(engine), *this);
   if (transport_ == nullptr) return on_failed(failure_of(-ENOMEM));
   stage_ = Stage::shaking;
   if (!transport_->want(connection(), Events::none)) on_failed(failure_of(-ENOMEM));
 }
 
-// ---- what comes of it
+// ---- the result
 
 void TlsAttempt::on_failed(TlsFailure why) {
   if (!failure_) failure_ = std::move(why);
@@ -104,9 +105,9 @@ void TlsAttempt::on_failed(TlsFailure why) {
 
 void TlsAttempt::on_lost() {
   transport_ = nullptr;
-  hub_.leave_line(*this);
+  loop_state_.dequeue(*this);
   if (stage_ != Stage::told) stage_ = Stage::lost;
-  if (hub_.is_alive()) due_.stop(), due_.feed();
+  if (loop_state_.is_alive()) due_.stop(), due_.feed();
 }
 
 void TlsAttempt::settle_later() {
@@ -118,11 +119,12 @@ void TlsAttempt::settle_later() {
 }
 
 void TlsAttempt::leave_transport() {
-  hub_.leave_line(*this);
+  loop_state_.dequeue(*this);
   if (transport_ != nullptr) std::exchange(transport_, nullptr)->forget_attempt();
 }
 
-// Only a handler is told why a connection was closed, and it need not be there before.
+// A stage's timer has expired. If the connection was lost, the Stream is started only to learn the
+// reason, which only a handler receives.
 void TlsAttempt::on_due() {
   if (stage_ == Stage::told) return settle();
   if (stage_ == Stage::lost) return stream_.start(*this);
@@ -137,16 +139,16 @@ void TlsAttempt::on_closed(std::error_code error) {
   settle();
 }
 
-// The last that is done: the callback may destroy us. A Stream that has failed sends its alert
-// before it goes.
+// Must be the last action: the callback may destroy this. A failed Stream sends its alert before it
+// is closed.
 void TlsAttempt::settle() {
   stage_ = Stage::told;
-  OnSecured callback = std::exchange(callback_, {});
+  OnSecured callback = callback_.take();
   Stream stream = std::move(stream_);
   TlsResult<Stream> result = std::move(stream);
   if (failure_) result = std::unexpected(std::move(*failure_));
   if (keeper_ == Keeper::nobody) delete this;
-  call_user("TLS", [&] { callback(std::move(result)); });
+  if (callback) call_user("TLS", [&] { callback(std::move(result)); });
 }
 
 }  // namespace spate

@@ -1,7 +1,7 @@
-// TlsAttempt: a handshake on its way, from accept_tls() or start_tls() to the callback.
+// TlsAttempt: a handshake in progress, from accept_tls() or start_tls() to the callback.
 //
-// It has the Stream, which no handler hears meanwhile. What is to be told waits for an event of its
-// own, so that user code is called from the loop only.
+// It owns the Stream, which has no handler meanwhile. Results are delivered by a separate event, so
+// that user code is called from the loop only.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,8 @@
 #include <string_view>
 
 #include "base/chain.h"
+#include "base/fifo.h"
+#include "core/loop_function.h"
 #include "net/connect/connect_attempt.h"
 #include "net/secure/tls_engine.h"
 #include "spate/net/tls.h"
@@ -18,23 +20,26 @@
 namespace spate {
 
 class Connection;
-class TlsHub;
+class LoopTls;
 class TlsTransport;
 
-// An error of a transport's, with its own words.
+// Returns a transport's error with its description.
 TlsFailure failure_of(long result);
 TlsFailure failure_of(std::error_code error);
 
-// Without the words.
+// Drops the description.
 Result<Stream> plain_result(TlsResult<Stream> result);
 
-// start_tls() that takes no longer than `most`, either.
+// As start_tls(), with an additional limit on the time.
 Connecting start_tls_within(Nanos most, Stream plain, const TlsContext& context,
                             std::string_view host, OnSecured callback);
 
-class TlsAttempt final : public ConnectAttempt, public Linked<TlsAttempt>, private StreamHandler {
+class TlsAttempt final : public ConnectAttempt,
+                         public Linked<TlsAttempt>,
+                         public Queued<TlsAttempt>,
+                         private StreamHandler {
  public:
-  // Who destroys it: a Connecting, or itself.
+  // The owner: a Connecting, or the attempt itself.
   enum class Keeper : std::uint8_t { handle, nobody };
   struct Plan {
     TlsContext context;
@@ -43,27 +48,28 @@ class TlsAttempt final : public ConnectAttempt, public Linked<TlsAttempt>, priva
     Nanos timeout;
   };
 
-  // nullptr: nothing can be told, as memory has run out or the Stream has no loop any more.
+  // Begins a handshake. nullptr if no callback is possible: memory ran out, or the Stream's loop
+  // was destroyed.
   static TlsAttempt* begin(Stream plain, const Plan& plan, Keeper keeper, OnSecured callback);
   ~TlsAttempt() override;
 
   bool is_pending() const override { return static_cast<bool>(callback_); }
 
-  // ---- for TlsHub
+  // ---- called by LoopTls
 
   void step();
-  // 1 + its place in the line, 0 for none.
-  std::uint32_t place() const { return place_; }
-  void set_place(std::uint32_t place);
+  // Called when it was added to the queue of handshakes, or removed from it.
+  void on_queued(bool is_queued);
 
-  // ---- for TlsTransport
+  // ---- called by TlsTransport
 
   void on_secured() { settle_later(); }
   void on_failed(TlsFailure why);
-  void on_lost();  // The connection was closed for a reason of its own.
+  void on_lost();  // The connection was closed for another reason.
 
  private:
-  TlsAttempt(TlsHub& hub, Stream plain, const Plan& plan, Keeper keeper, OnSecured callback);
+  TlsAttempt(LoopTls& loop_state, Stream plain, const Plan& plan, Keeper keeper,
+             OnSecured callback);
 
   std::size_t on_data(Bytes bytes) override { return bytes.size(); }
   void on_closed(std::error_code error) override;
@@ -78,17 +84,16 @@ class TlsAttempt final : public ConnectAttempt, public Linked<TlsAttempt>, priva
 
   enum class Stage : std::uint8_t { waiting, shaking, told, lost };
 
-  TlsHub& hub_;
+  LoopTls& loop_state_;
   Stream stream_;
   TlsContext context_;
   std::string host_;
-  OnSecured callback_;
+  LoopFunction<void(TlsResult<Stream>)> callback_;
   const Keeper keeper_;
   Stage stage_ = Stage::waiting;
-  std::uint32_t place_ = 0;
   TlsTransport* transport_ = nullptr;
   std::optional<TlsFailure> failure_;
-  Timer due_;  // The deadline; then, that something is to be told.
+  Timer due_;  // The deadline; afterwards, the delivery of the result.
 };
 
 }  // namespace spate

@@ -8,7 +8,8 @@
 
 #include "net/secure/tls_attempt.h"
 #include "net/stream/connection.h"
-#include "net/stream/hub.h"
+#include "net/stream/loop_streams.h"
+#include "sys/datagram.h"
 #include "sys/file.h"
 
 namespace spate {
@@ -21,7 +22,7 @@ bool is_later(long result) { return result == -EAGAIN || result == -EINTR; }
 
 }  // namespace
 
-// What is to be sent: pieces in memory, or a part of a file.
+// The bytes to send: pieces in memory, or a part of a file.
 class TlsTransport::Source {
  public:
   explicit Source(std::span<const Bytes> pieces) : pieces_(pieces) {
@@ -32,8 +33,8 @@ class TlsTransport::Source {
 
   std::size_t left() const { return left_; }
 
-  // The next ones, `most` at most, where they lie or in `room`. How many; of a file, 0 for its end,
-  // or a negated errno.
+  // Returns the next bytes, at most `most`, in place or copied to `room`: their number; for a file
+  // also 0 for its end, or a negated errno.
   long next(std::span<std::byte> room, std::size_t most, Bytes& bytes) {
     const long count = file_ < 0 ? next_pieces(room.first(kFullRecord), most, bytes)
                                  : read_file(room, most, bytes);
@@ -54,7 +55,7 @@ class TlsTransport::Source {
   }
 
  private:
-  // Small ones are put together, so that they share a record.
+  // Small pieces are joined, so that they share a record.
   long next_pieces(std::span<std::byte> room, std::size_t most, Bytes& bytes) const {
     const Bytes first = pieces_.front().subspan(begin_);
     if (first.size() >= room.size() || first.size() == left_) {
@@ -79,41 +80,41 @@ class TlsTransport::Source {
   }
 
   std::span<const Bytes> pieces_;
-  std::size_t begin_ = 0;  // In the first piece.
+  std::size_t begin_ = 0;  // Offset in the first piece.
   int file_ = -1;
   std::int64_t offset_ = 0;
   std::size_t left_ = 0;
 };
 
-TlsTransport* TlsTransport::put_over(Connection& connection, TlsHub& hub,
+TlsTransport* TlsTransport::put_over(Connection& connection, LoopTls& loop_state,
                                      std::unique_ptr<TlsEngine> engine, TlsAttempt& attempt) {
-  auto* transport =
-      new (std::nothrow) TlsTransport(connection.transport(), hub, std::move(engine), attempt);
+  auto* transport = new (std::nothrow)
+      TlsTransport(connection.transport(), loop_state, std::move(engine), attempt);
   if (transport != nullptr) connection.put_transport(*transport);
   return transport;
 }
 
-TlsTransport::TlsTransport(Transport& below, TlsHub& tls, std::unique_ptr<TlsEngine> engine,
+TlsTransport::TlsTransport(Transport& below, LoopTls& tls, std::unique_ptr<TlsEngine> engine,
                            TlsAttempt& attempt)
-    : Transport(below.hub()),
+    : Transport(below.loop_state()),
       below_(below),
-      tls_hub_(tls),
+      loop_tls_(tls),
       engine_(std::move(engine)),
       attempt_(&attempt) {
-  tls_hub_.enter();
+  loop_tls_.enter();
 }
 
 TlsTransport::~TlsTransport() {
-  if (is_listed_) tls_hub_.forget_busy(*this);
+  if (is_listed_) loop_tls_.forget_busy(*this);
   engine_.reset();
-  tls_hub_.leave();
+  loop_tls_.leave();
 }
 
-// ---- what it asks of the transport below
+// ---- interest in the transport below
 
 Events TlsTransport::wish_below() const {
   Events wish = wish_;
-  if (phase_ == Phase::handshake) wish = is_in_line_ ? Events::none : Events::read;
+  if (phase_ == Phase::handshake) wish = is_queued_ ? Events::none : Events::read;
   if (!ciphertext_.empty()) wish |= Events::write;
   if (ciphertext_.size() > kMostUnsent) wish &= ~Events::read;
   return wish;
@@ -124,17 +125,18 @@ bool TlsTransport::want(Connection& connection, Events events) {
   return ask_below(connection);
 }
 
-// What waits of its events may be lost with that, and so what look_again() had fed.
+// Changing the interest below may drop queued events, and with them one fed by look_again(), so
+// that is repeated.
 bool TlsTransport::ask_below(Connection& connection) {
   const bool is_asked = below_.want(connection, wish_below());
   look_again(connection);
   return is_asked;
 }
 
-// What is inside needs no event from below.
+// Plaintext inside the engine causes no event from below.
 void TlsTransport::look_again(Connection& connection) {
-  if (!any(wish_ & Events::read) || !tls_hub_.is_alive() || !has_inside()) return;
-  tls_hub_.loop().feed(connection.node().head, Events::read);
+  if (!any(wish_ & Events::read) || !loop_tls_.is_alive() || !has_inside()) return;
+  loop_tls_.loop().feed(connection.node().head, Events::read);
 }
 
 bool TlsTransport::has_inside() const {
@@ -147,19 +149,19 @@ Events TlsTransport::on_event(Connection& connection, Events events) {
   if (may_send && flush(connection) != -EAGAIN) ask_below(connection);
   if (phase_ != Phase::handshake) return left;
   constexpr Events kFromPeer = Events::read | Events::peer_closed;
-  if (any(left & kFromPeer)) tls_hub_.ask(*attempt_);
+  if (any(left & kFromPeer)) loop_tls_.ask(*attempt_);
   return left & (Events::custom | Events::error);
 }
 
 // ---- the handshake
 
-void TlsTransport::set_in_line(Connection& connection, bool on) {
-  is_in_line_ = on;
-  if (tls_hub_.is_alive()) ask_below(connection);
+void TlsTransport::set_queued(Connection& connection, bool on) {
+  is_queued_ = on;
+  if (loop_tls_.is_alive()) ask_below(connection);
 }
 
 void TlsTransport::step(Connection& connection) {
-  const auto area = tls_hub_.lend_area();
+  const auto area = loop_tls_.lend_area();
   if (!area) return fail(connection, failure_of(-ENOMEM));
   const long came = below_.receive(connection, area->in);
   if (came == 0) return fail(connection, {Error::tls_handshake, "the peer ended the connection"});
@@ -180,7 +182,7 @@ void TlsTransport::step(Connection& connection) {
   ask_below(connection);
 }
 
-// What is left is to send the alert, and to throw away what still comes.
+// Only the alert remains to be sent; further input is discarded.
 void TlsTransport::fail(Connection& connection, TlsFailure why) {
   phase_ = Phase::failed;
   engine_.reset();
@@ -189,14 +191,14 @@ void TlsTransport::fail(Connection& connection, TlsFailure why) {
   if (attempt_ != nullptr) std::exchange(attempt_, nullptr)->on_failed(std::move(why));
 }
 
-// ---- in
+// ---- input
 
 long TlsTransport::receive_own_way(Connection& connection, std::span<std::byte> room) {
   if (phase_ == Phase::handshake) return -EAGAIN;
   if (phase_ == Phase::failed) return below_.receive(connection, room);
-  if (is_over_) return fate_;
+  if (is_over_) return final_result_;
   if (ciphertext_.size() > kMostUnsent) return -EAGAIN;
-  const auto area = tls_hub_.lend_area();
+  const auto area = loop_tls_.lend_area();
   if (!area) return -ENOMEM;
   note_use();
   TlsWire wire(unfed_.bytes(), area->out, ciphertext_);
@@ -204,19 +206,21 @@ long TlsTransport::receive_own_way(Connection& connection, std::span<std::byte> 
   long result = read(connection, wire, *area, room, has_fetched);
   if (!keep_unfed(wire) || wire.is_out_of_memory()) {
     is_over_ = true;
-    fate_ = result = -ENOMEM;
+    final_result_ = result = -ENOMEM;
   }
   const bool is_sent = send_out(connection, wire) == 0;
   if (is_sent && has_fetched) {
     look_again(connection);
   } else {
-    ask_below(connection);  // An event that was not followed up there is to come again.
+    // Level-triggered again: an event that was not handled completely must be reported again.
+    ask_below(connection);
   }
   return result;
 }
 
-// What is inside comes first; then one portion from below, as a socket would give one. The engine
-// is asked only where it has something: to be told that there is nothing costs half a record.
+// Returns plaintext inside the engine first, then that of one read from below, as a socket would.
+// The engine is called only if it has input: a call that returns nothing costs half as much as a
+// record.
 long TlsTransport::read(Connection& connection, TlsWire& wire, TlsArea& area,
                         std::span<std::byte> room, bool& has_fetched) {
   std::size_t got = 0;
@@ -231,27 +235,29 @@ long TlsTransport::read(Connection& connection, TlsWire& wire, TlsArea& area,
       got += static_cast<std::size_t>(count);
     } else if (count != -EAGAIN) {
       is_over_ = true;
-      fate_ = count;
+      final_result_ = count;
       break;
     }
   }
   if (got > 0) return static_cast<long>(got);
-  return is_over_ ? fate_ : -EAGAIN;
+  return is_over_ ? final_result_ : -EAGAIN;
 }
 
-// As much as becomes no more than there is room for, with what is inside of a record already.
+// Fetches as much ciphertext as fits into `room` when decrypted, in addition to an incomplete
+// record inside the engine.
 long TlsTransport::fetch(Connection& connection, TlsWire& wire, TlsArea& area, std::size_t room) {
   unfed_ = Unread();
   const std::size_t most = room >= 2 * kRecord ? room - kRecord : kRecord;
   const std::span<std::byte> part = std::span(area.in).first(std::min(most, sizeof(area.in)));
   const long came = below_.receive(connection, part);
   was_full_ = below_.may_have_more(came, part.size());
+  if (came == -EAGAIN && below_.is_socket()) sys::discard_queued_errors(connection.fd());
   if (came > 0) wire.feed(Bytes(area.in, static_cast<std::size_t>(came)));
   if (came != 0 || connection.is_discarding()) return came;
   return result_of(Error::tls_truncated);
 }
 
-// False when memory runs out.
+// Keeps unused ciphertext. False when memory runs out.
 bool TlsTransport::keep_unfed(const TlsWire& wire) {
   const Bytes left = wire.in();
   if (!unfed_.empty()) {
@@ -261,9 +267,9 @@ bool TlsTransport::keep_unfed(const TlsWire& wire) {
   return left.empty() || unfed_.append(left);
 }
 
-// ---- out
+// ---- output
 
-// What waits. 0 when all is gone, or lost with the connection.
+// Sends waiting ciphertext. Returns 0 when all was sent, or lost with the connection.
 long TlsTransport::flush(Connection& connection) {
   if (ciphertext_.empty()) return 0;
   const Bytes bytes = ciphertext_.bytes();
@@ -276,7 +282,7 @@ long TlsTransport::flush(Connection& connection) {
   return ciphertext_.empty() ? 0 : -EAGAIN;
 }
 
-// What an engine has said, at once as far as may be. As flush().
+// Sends the engine's output, at once if possible. Returns as flush().
 long TlsTransport::send_out(Connection& connection, TlsWire& wire) {
   const Bytes bytes = wire.take_out();
   if (bytes.empty() || broken_ != 0) return flush(connection);
@@ -292,8 +298,8 @@ long TlsTransport::send_out(Connection& connection, TlsWire& wire) {
   return 0;
 }
 
-// Of what has been encrypted, as much as is sure to have been taken: ciphertext is never shorter
-// than its plaintext.
+// Returns how many plaintext bytes have certainly been sent: ciphertext is never shorter than its
+// plaintext.
 std::size_t TlsTransport::take_settled(std::size_t given) {
   const std::size_t settled = owed_ - std::min(owed_, ciphertext_.size());
   const std::size_t count = std::min(settled, given);
@@ -317,7 +323,7 @@ long TlsTransport::send_all(Connection& connection, Source& source) {
   if (phase_ == Phase::failed) return -EPIPE;
   note_use();
   flush(connection);
-  if (broken_ != 0) return broken_;  // What it has lost is not sent.
+  if (broken_ != 0) return broken_;  // Nothing more can be sent.
   std::size_t sent = take_settled(source.left());
   source.skip(sent);
   long result = -EAGAIN;
@@ -331,9 +337,9 @@ long TlsTransport::send_all(Connection& connection, Source& source) {
   return broken_ != 0 ? broken_ : result;
 }
 
-// How many bytes were sent, or why none was; 0 at a file's end.
+// Returns how many bytes were sent, or an error; 0 at a file's end.
 long TlsTransport::send_batch(Connection& connection, Source& source) {
-  const auto area = tls_hub_.lend_area();
+  const auto area = loop_tls_.lend_area();
   if (!area) return -ENOMEM;
   TlsWire wire({}, area->out, ciphertext_);
   long count = 0;
@@ -351,15 +357,15 @@ long TlsTransport::send_batch(Connection& connection, Source& source) {
   return sent > 0 ? static_cast<long>(sent) : -EAGAIN;
 }
 
-// ---- ending
+// ---- end
 
 bool TlsTransport::has_farewell() const {
-  return may_say_goodbye() || !ciphertext_.empty() || below_.has_farewell();
+  return may_send_close_notify() || !ciphertext_.empty() || below_.has_farewell();
 }
 
-// After an error an alert has been said instead.
-bool TlsTransport::may_say_goodbye() const {
-  return phase_ == Phase::open && !has_said_goodbye_ && broken_ == 0 && fate_ == 0;
+// After an error, the engine has already sent an alert instead.
+bool TlsTransport::may_send_close_notify() const {
+  return phase_ == Phase::open && !has_sent_close_notify_ && broken_ == 0 && final_result_ == 0;
 }
 
 bool TlsTransport::shut_down(Connection& connection) {
@@ -370,18 +376,19 @@ bool TlsTransport::shut_down(Connection& connection) {
 }
 
 void TlsTransport::say_goodbye(Connection& connection) {
-  if (!may_say_goodbye()) return;
-  has_said_goodbye_ = true;
-  const auto area = tls_hub_.lend_area();
+  if (!may_send_close_notify()) return;
+  has_sent_close_notify_ = true;
+  const auto area = loop_tls_.lend_area();
   if (!area) return;
   TlsWire wire({}, area->out, ciphertext_);
   engine_->say_goodbye(wire);
   send_out(connection, wire);
 }
 
-// One that is closed for being idle, say, has sent all that was written.
+// A connection that is closed with an empty queue, for being idle for example, still sends
+// close_notify.
 void TlsTransport::close(Connection& connection, bool reset) {
-  if (!reset && !hub().is_foreign()) say_goodbye(connection);
+  if (!reset && !connection.is_parents()) say_goodbye(connection);
   below_.close(connection, reset || !ciphertext_.empty());
   phase_ = Phase::failed;
   engine_.reset();
@@ -390,17 +397,23 @@ void TlsTransport::close(Connection& connection, bool reset) {
   if (attempt_ != nullptr) std::exchange(attempt_, nullptr)->on_lost();
 }
 
+void TlsTransport::on_fork() {
+  ciphertext_ = Unread();
+  owed_ = 0;
+  below_.on_fork();
+}
+
 void TlsTransport::leave(Connection& connection) {
   below_.leave(connection);
   delete this;
 }
 
-// ---- rest
+// ---- idleness
 
 void TlsTransport::note_use() {
   has_moved_ = true;
   if (std::exchange(is_listed_, true)) return;
-  tls_hub_.note_busy(*this);
+  loop_tls_.note_busy(*this);
 }
 
 bool TlsTransport::rest_unless_busy() {

@@ -1,5 +1,5 @@
-// TlsWire: ciphertext that passes by an engine during one call: what has come from the peer, and
-// what is to go to it. Nothing is refused but for want of memory.
+// TlsWire: the ciphertext of an engine during one call: input from the peer, and output to it.
+// Output fails only when memory runs out.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace spate {
 
 class TlsWire {
  public:
-  // What goes out is put into `room`, and what it has no room for behind what is in `rest` already.
+  // Output is written to `room`, and then appended to `rest`.
   TlsWire(Bytes in, std::span<std::byte> room, Unread& rest) : in_(in), room_(room), rest_(rest) {}
 
   // ---- the engine's side
@@ -42,9 +42,9 @@ class TlsWire {
   // ---- the transport's side
 
   void feed(Bytes in) { in_ = in; }
-  // What has not been taken.
+  // Returns the unused input.
   Bytes in() const { return in_; }
-  // What was put into the room, which is empty then.
+  // Returns the output in the room, which is empty afterwards.
   Bytes take_out() { return room_.first(std::exchange(used_, 0)); }
 
  private:

@@ -1,5 +1,5 @@
-// Connection: its life, from start() to the closing of its descriptor. Sending, receiving and
-// deadlines are in connection_send.cc, connection_receive.cc and connection_deadlines.cc.
+// Connection: its states, from start() to the closing of its descriptor. Sending, receiving and
+// timeouts are in connection_send.cc, connection_receive.cc and connection_deadlines.cc.
 #include "net/stream/connection.h"
 
 #include <cerrno>
@@ -7,10 +7,11 @@
 #include <utility>
 
 #include "net/stream/callback_handler.h"
-#include "net/stream/hub.h"
+#include "net/stream/loop_streams.h"
 #include "net/stream/transport.h"
 #include "spate/assert.h"
 #include "spate/error.h"
+#include "spate/net/stream_use.h"
 
 namespace spate {
 
@@ -18,44 +19,35 @@ Connection::BusyState::BusyState() = default;
 Connection::BusyState::~BusyState() = default;
 
 Connection* Connection::make(Transport& transport, int fd) {
-  SPATE_ASSERT(!transport.hub().is_showing(), "a Stream was made in for_each_stream()");
-  void* memory = transport.hub().slab().take();
+  SPATE_ASSERT(!transport.loop_state().is_showing(), "a Stream was made in for_each_stream()");
+  void* memory = transport.loop_state().slab().take();
   return memory == nullptr ? nullptr : new (memory) Connection(transport, fd);
 }
 
 Connection::Connection(Transport& transport, int fd) : transport_(&transport) {
   node_.fd = fd;
   node_.events = kFdIsNew;
-  node_.head.callback = [](void*, Node& head, Events events) { on_event(head, events); };
+  choose_callback(false, StreamUse::general);
   node_.head.extra = age_now();
   touch();
-  hub().enter();
+  loop_state().enter();
 }
 
 Connection::~Connection() {
   if (state_ < State::closed) transport_->close(*this, has_queue());
   if (busy_ != nullptr) drop_queue();
-  hub().forget_deadline(*this);  // One that is closed may have noted when to tell so.
-  if (node_.head.pending != 0 && hub().has_loop()) hub().loop().clear_pending(node_.head);
+  loop_state().forget_deadline(*this);  // A closed connection may have one, to report its end.
+  if (node_.head.pending != 0 && loop_state().has_loop())
+    loop_state().loop().clear_pending(node_.head);
   transport_->leave(*this);
 }
 
-// An event that nothing is left of is none.
-void Connection::put_transport(Transport& transport) {
-  transport_ = &transport;
-  node_.head.callback = [](void*, Node& head, Events events) {
-    auto& connection = reinterpret_cast<Connection&>(head);
-    const Events left = connection.transport_->on_event(connection, events);
-    if (any(left)) on_event(head, left);
-  };
-}
-
 void Connection::destroy() {
-  Hub& hub = this->hub();
-  SPATE_ASSERT(!hub.is_showing(), "a Stream was destroyed in for_each_stream()");
+  LoopStreams& loop_state = this->loop_state();
+  SPATE_ASSERT(!loop_state.is_showing(), "a Stream was destroyed in for_each_stream()");
   this->~Connection();
-  hub.slab().give_back(this);
-  hub.leave();
+  loop_state.slab().give_back(this);
+  loop_state.leave();
 }
 
 Connection::BusyState* Connection::make_busy() {
@@ -67,17 +59,17 @@ void Connection::drop_busy_state() {
   if (busy_ != nullptr && !has(kFull) && !busy_->is_needed()) busy_.reset();
 }
 
-// ---- the owner's calls
+// ---- the functions of Stream
 
 void Connection::start(StreamHandler& handler) {
   const bool is_first = this->handler() == nullptr;
   set_handler(&handler);
-  if (!is_plain() || !hub().is_alive()) return start_with_care(is_first);
+  if (!is_plain() || !loop_state().is_alive()) return start_slowly(is_first);
   note_deadline();
   wish_for(Events::read);
 }
 
-void Connection::start_with_care(bool is_first) {
+void Connection::start_slowly(bool is_first) {
   if (is_first) read_again();
   if (busy_ != nullptr) busy_->wanted = 0;
   if (is_open()) {
@@ -85,23 +77,23 @@ void Connection::start_with_care(bool is_first) {
     note_deadline();
     update_wish();
   } else {
-    settle_later();  // It is told that it is too late.
+    settle_later();  // The handler came after the end: on_closed() is due.
   }
+  if (busy_ != nullptr && busy_->callbacks.get() != this->handler()) drop_callbacks();
 }
 
 bool Connection::start(StreamCallbacks callbacks) {
   BusyState* busy = make_busy();
-  std::unique_ptr<CallbackHandler> made(
+  OwnCallbacks made(
       busy == nullptr ? nullptr : new (std::nothrow) CallbackHandler(std::move(callbacks)));
   if (made == nullptr) return false;
-  made->keep(std::move(busy->callbacks));
-  busy->callbacks = std::move(made);
+  std::swap(busy->callbacks, made);
   start(*busy->callbacks);
-  return true;
+  return true;  // Last, because destroying the replaced functions may destroy the Stream.
 }
 
 std::size_t Connection::queued() const {
-  const WriteGather& gather = hub().gather();
+  const WriteGather& gather = loop_state().gather();
   return (busy_ == nullptr ? 0 : busy_->queue.size()) +
          (gather.owner() == this ? gather.size() : 0);
 }
@@ -119,9 +111,11 @@ bool Connection::set_limits(const QueueLimits& limits) {
   return true;
 }
 
-// Passes in again what was left, to the same handler or a new one. Inside a callback it is not yet
-// known what is left.
-void Connection::offer_with_care() {
+// Passes unread bytes in again, to the same handler or a new one. Inside a callback the unread
+// bytes are not known yet. Outside, no more bytes can arrive after the peer's end, so waiting for a
+// number of them ends.
+void Connection::offer_slowly() {
+  if (has(kPeerEnded) && !has(kInCallback) && busy_ != nullptr) busy_->wanted = 0;
   if (has(kInCallback) || has_unread()) set(kOffer);
   if (may_offer()) settle_later();
 }
@@ -139,22 +133,32 @@ void Connection::resume() {
   update_wish();
 }
 
-// Of a peer that has ended, nothing more is to come.
+bool Connection::is_quiet() {
+  return is_open() && !has(kPeerEnded) && !has_unread() && transport_->is_quiet(*this);
+}
+
+// Bytes that are already there count.
 bool Connection::want(std::size_t size) {
   BusyState* busy = make_busy();
   if (busy == nullptr) return false;
-  busy->wanted = has(kPeerEnded) ? 0 : size;
-  if (may_offer()) settle_later();
+  busy->wanted = size;
+  if (size != 0) {
+    offer_again();
+  } else if (may_offer()) {
+    settle_later();
+  }
   return true;
 }
 
 void Connection::end() {
+  was_forked_ = 0;
   if (!is_open() || !take(Turn::end)) return;
   if (!has_queue() && !has(kInCallback)) end_our_side();
 }
 
 void Connection::close(Linger wish) {
   if (!is_open()) return;
+  was_forked_ = 0;
   const bool ends_here = state_ == State::open || state_ == State::ending;
   if (wish == Linger::no && ends_here && transport_->is_socket() && !has_unread()) set(kPeerEnded);
   discard();
@@ -164,11 +168,13 @@ void Connection::close(Linger wish) {
 
 // An earlier reason to end is not reported either.
 void Connection::abort() {
+  was_forked_ = 0;
   if (is_open()) {
     take(Turn::give_up);
     shut();
   }
   take(Turn::told);
+  drop_callbacks();
 }
 
 void Connection::abandon() {
@@ -176,15 +182,17 @@ void Connection::abandon() {
   set_handler(nullptr);
   if (state_ < State::closed) discard();
   if (has(kInCallback)) return;
-  if (is_open() && !hub().is_foreign() && !has_nothing_to_lose()) {
-    linger();                                                    // A farewell may have been all.
-    if (deadline_place_ != 0 && !has_nothing_to_lose()) return;  // Without, nobody looks again.
+  if (is_open() && !is_parents() && !has_nothing_to_lose()) {
+    // May complete the end (close_notify).
+    linger();
+    // Otherwise it would never be checked again.
+    if (deadline_place_ != 0 && !has_nothing_to_lose()) return;
   }
   if (is_open()) shut();
   destroy();
 }
 
-// What the peer sends, and what it has sent, is of no interest any more.
+// Discards all input, received and future.
 void Connection::discard() {
   take(Turn::close);
   clear(kEndDue);
@@ -196,48 +204,53 @@ Result<int> Connection::release() {
   if (is_cut_short()) return std::unexpected(error());
   if (queued() != 0 || state_ != State::open || has_unread())
     return std::unexpected(sys::error_code(-EBUSY));
-  hub().forget_deadline(*this);
+  loop_state().forget_deadline(*this);
   release_loop();
   if (busy_ != nullptr) busy_->throttle.reset();
   take(Turn::shut);
   take(Turn::told);
-  return transport_->release(*this);
+  const Result<int> fd = transport_->release(*this);
+  drop_callbacks();
+  return fd;
 }
 
-// ---- ending
+// ---- the end
 
-// It was said to send no more, and has.
+// The peer was declared finished (Linger::no) but sent more data.
 void Connection::listen_again() {
   clear(kPeerEnded);
   update_wish();
 }
 
-// To a peer that sends no more, closing says as much.
+// If the peer has finished, close() alone sends the FIN; shutdown() is unnecessary.
 void Connection::end_our_side() {
   const bool is_last = is_discarding() && has(kPeerEnded) && transport_->is_socket();
   if (is_last && sys::has_input(fd())) listen_again();
-  if ((!is_last || !has(kPeerEnded)) && !transport_->shut_down(*this)) return;
-  take(Turn::sent);
+  const bool is_told = is_parents() || (is_last && has(kPeerEnded));
+  if (is_told || transport_->shut_down(*this)) take(Turn::sent);
+  if (!transport_->is_socket()) update_wish();  // shutdown() of a socket is immediate.
   if (has_ended()) settle_later();
 }
 
-// Both sides, and all that is to be told has been told.
+// Both sides have ended, and all events were reported.
 bool Connection::has_ended() const {
   return has(kPeerEnded) && !has(kEndDue) && (state_ == State::ended || state_ == State::lingering);
 }
 
-// A reset, which closing a socket with unread input is, destroys what the peer has not read yet.
+// Returns whether closing now loses nothing. Closing a socket with unread input resets the
+// connection, which destroys bytes that the peer has not read. So the peer must have ended, or
+// nothing was sent, or the connection has failed anyway.
 bool Connection::has_nothing_to_lose() const {
   if (queued() != 0) return false;
   return is_cut_short() || (!transport_->has_farewell() && (has(kPeerEnded) || !has(kWrote)));
 }
 
-// Whether nothing is left but to close it.
+// Returns whether only closing is left.
 bool Connection::is_finished() const {
   return has_ended() || state_ == State::failed || (is_discarding() && has_nothing_to_lose());
 }
 
-// Sends what is queued, ends our side, and throws away what still comes until the peer ends, too.
+// Sends the queue, ends our side, and discards input until the peer ends, too.
 void Connection::linger() {
   if (is_ending() && !has_queue() && !has(kInCallback)) end_our_side();
   touch();
@@ -245,36 +258,36 @@ void Connection::linger() {
   note_deadline();
 }
 
-// User code must not be called from inside a call to the Stream. Inside a callback, after_call()
-// sees to it.
+// Schedules settle(): user code must not be called from inside a call to the Stream. Inside a
+// callback, after_call() does it.
 void Connection::settle_later() {
-  if (has(kInCallback) || !hub().is_alive()) return;
-  if (!hub().loop().feed(node_.head, Events::custom))
-    hub().note_deadline(*this, hub().loop().now().count());  // Without memory for it, a bit later.
+  if (has(kInCallback) || !loop_state().is_alive()) return;
+  // Without memory for the event, a timer does it a little later.
+  if (!loop_state().loop().feed(node_.head, Events::custom))
+    loop_state().note_deadline(*this, loop_state().loop().now().count());
 }
 
 void Connection::drop_queue() {
-  if (is_held()) hub().forget_held(*this);
+  if (is_held()) loop_state().forget_held(*this);
   if (!has_queue()) return;
   Buffer spent;
   busy_->queue.clear(spent);
-  if (!spent.empty()) hub().release_later(std::move(spent));
+  if (!spent.empty()) loop_state().release_later(std::move(spent));
 }
 
-// The end, in the loop's own time. The connection may be gone afterwards.
+// Ends the connection, from the loop. May destroy it.
 bool Connection::finish(std::error_code error) {
   shut();
   if (error) set_error(error);
-  tell_closed();
+  report_closed();
   return false;
 }
 
-// What was written and not sent dies with the connection; then the peer must not take what it has
-// for the whole.
+// Unsent data is lost, so reset the connection: a FIN would make a truncated stream look complete.
 void Connection::shut() {
   const bool reset = has_queue() || is_cut_short();
-  if (hub().gather().owner() == this) hub().gather().drop();
-  hub().forget_deadline(*this);
+  if (loop_state().gather().owner() == this) loop_state().gather().drop();
+  loop_state().forget_deadline(*this);
   release_loop();
   transport_->close(*this, reset);
   take(Turn::shut);
@@ -284,17 +297,30 @@ void Connection::shut() {
   busy_->throttle.reset();
 }
 
-// Waits until there is a handler. Nothing can be written any more, and nothing gathered.
-void Connection::tell_closed() {
+// Calls on_closed(), once there is a handler. Nothing can be written any more, and nothing is
+// corked.
+void Connection::report_closed() {
   if (handler() != nullptr && take(Turn::told)) {
     set(kInCallback);
     call_user("StreamHandler", [&] { handler()->on_closed(error()); });
     clear(kInCallback);
   }
-  if (has(kAbandoned)) destroy();
+  if (has(kAbandoned)) return destroy();
+  if (state_ == State::over && !has(kInCallback)) drop_callbacks();
 }
 
-// What a callback has made possible, or put off by running the loop.
+// Destroying them may destroy the Stream, so callers do nothing after this.
+void Connection::drop_callbacks() { const OwnCallbacks gone = take_callbacks(); }
+
+OwnCallbacks Connection::take_callbacks() {
+  if (busy_ == nullptr || busy_->callbacks == nullptr) return nullptr;
+  if (handler() == busy_->callbacks.get()) set_handler(nullptr);
+  return std::move(busy_->callbacks);
+}
+
+void CallbackHandlerEnd::operator()(CallbackHandler* handler) const { handler->abandon(); }
+
+// Handles events that a callback caused, or deferred by running the loop.
 bool Connection::after_call() {
   const bool was_nested = has(kNested);
   clear(kNested);
@@ -313,13 +339,13 @@ bool Connection::after_call() {
   return true;
 }
 
-// ---- the loop's calls
+// ---- called by the loop
 
 void Connection::on_ready(Events events) {
   const bool is_refused = any(events & Events::error) && node_.head.active == 0;
   if (is_refused) {
     const auto error = static_cast<long>(std::exchange(node_.head.extra, age_now()));
-    return on_broken(sys::error_code(-error));
+    return on_unwatchable(sys::error_code(-error));
   }
   if (has(kInCallback)) return defer_past_callback(events);
   if (any(events & Events::custom) && !settle()) return;
@@ -328,38 +354,46 @@ void Connection::on_ready(Events events) {
     receive();
 }
 
-// What `other` waits for, its transport is asked for anew.
+// The backend cannot watch the descriptor, so no event will follow. This event has replaced the one
+// that a failed stream had queued.
+void Connection::on_unwatchable(std::error_code error) {
+  state_ == State::ended ? give_up(error) : on_broken(error);
+  settle_later();
+}
+
+// Registers the interest of `other` with its new transport.
 void Connection::exchange_transports(Connection& other) {
-  hub().loop().clear_pending(other.node_.head);
-  hub().loop().stop(other.node_);
+  loop_state().loop().clear_pending(other.node_.head);
+  loop_state().loop().stop(other.node_);
   std::swap(transport_, other.transport_);
   std::swap(node_.fd, other.node_.fd);
   std::swap(node_.head.callback, other.node_.head.callback);
 }
 
 void Connection::on_connected(Stream made, bool is_ended) {
+  was_forked_ = of(made)->was_forked_;  // The child of a fork may have connected by itself.
   exchange_transports(*of(made));
   made = Stream();
   touch();
   read_again();
   if (is_ended) transport_->shut_down(*this);
   update_wish();
-  if (is_heard() && !call([](StreamHandler& handler) { handler.on_connected(); })) return;
+  if (may_report() && !call([](StreamHandler& handler) { handler.on_connected(); })) return;
   send_queued();
 }
 
-// A callback of this connection's is running the loop. What is queued goes on being sent; nothing
-// more is told until that callback has returned, which looks at everything again.
+// A callback of this connection is running the loop. The queue continues to be sent. No other event
+// is reported until that callback returns and after_call() checks everything again.
 void Connection::defer_past_callback(Events events) {
   set(kNested);
   if (any(events & Events::write) && has_queue()) flush();
   update_wish();
 }
 
-// What is owed, and could not be done inside a call to the Stream or inside its callback.
+// Does the work that was not allowed inside a call to the Stream or inside its callback.
 bool Connection::settle() {
   if (state_ >= State::closed) {
-    tell_closed();
+    report_closed();
     return false;
   }
   if (state_ == State::broken) return drain_then_fail();
@@ -367,8 +401,8 @@ bool Connection::settle() {
   return !is_finished() || finish(error());
 }
 
-// Sending has failed. Whatever the peer sent before that is read, a piece a turn and as fast as the
-// rate lets it, then it is over.
+// Sending has failed. Input that the peer sent before is still read, one piece per turn and within
+// the rate limit; then the connection ends.
 bool Connection::drain_then_fail() {
   if (!is_reading()) return finish(error());
   if (has(kReadRests)) return true;
@@ -380,7 +414,21 @@ void Connection::on_loop_end() {
   if (has(kAbandoned)) destroy();
 }
 
-// But for the rate.
+// Both processes have the descriptor, and the parent sends the queue. Two ends in memory are copies
+// of the parent's. The socket of a connecting one belongs to the attempt.
+bool Connection::on_fork() {
+  if (fd() < 0 && transport_->is_connected()) return true;
+  was_forked_ = 1;
+  transport_->on_fork();
+  if (has_queue()) {
+    drop_queue();
+    if (has(kFull)) settle_later();
+    update_wish();
+  }
+  return !has(kAbandoned) || has(kInCallback);
+}
+
+// Ignores the rate limit.
 bool Connection::is_reading() const {
   if (has(kPeerEnded)) return false;
   if (is_discarding()) return true;
@@ -393,10 +441,17 @@ bool Connection::wants_to_read() const {
   return is_reading() && (!has(kReadRests) || is_discarding());
 }
 
+// Our end follows the queue. A transport that sends data for it (close_notify) may need several
+// attempts.
+bool Connection::wants_to_write() const {
+  if (has_queue()) return !is_held() && !has(kSendRests);
+  return is_ending() && !has(kInCallback);
+}
+
 void Connection::update_wish() {
   if (!is_open()) return;
   Events wish = wants_to_read() && !has(kNested) ? Events::read : Events::none;
-  if (has_queue() && !is_held() && !has(kSendRests)) wish |= Events::write;
+  if (wants_to_write()) wish |= Events::write;
   wish_for(wish);
 }
 

@@ -1,11 +1,11 @@
-// Connection: what a Stream is the handle of. The queue, the marks, the endings and the deadlines
-// are here, once for all transports.
+// Connection: the state behind a Stream. Queue, watermarks, endings and timeouts are implemented
+// here once for all transports.
 //
-// It belongs to its Stream, and to itself once the Stream has gone and something is still to be
-// sent. User code is called by call(), and for the last time by tell_closed(), and never while a
-// function of the Stream's is running.
+// It belongs to its Stream, and to itself after the Stream was destroyed while bytes are still to
+// be sent. User code is called by call(), and for the last time by report_closed(), never while a
+// function of the Stream is running.
 //
-// What is needed for every message and knows Hub is inline in hub.h.
+// Functions that are needed for every message and use LoopStreams are inline in loop_streams.h.
 #pragma once
 
 #include <cstdint>
@@ -25,39 +25,52 @@
 #include "net/stream/unread.h"
 #include "spate/loop.h"
 #include "spate/net/stream.h"
+#include "spate/net/stream_use.h"
 #include "sys/descriptor.h"
 
 namespace spate {
 
+class ActiveList;
 class CallbackHandler;
-class Hub;
+class LoopStreams;
 class Transport;
+struct ActiveInfo;
 struct ArrivedDescriptors;
 struct StreamInfo;
 enum class StreamState : std::uint8_t;
 
+// Destroys it when none of its functions is running.
+struct CallbackHandlerEnd {
+  void operator()(CallbackHandler* handler) const;
+};
+using OwnCallbacks = std::unique_ptr<CallbackHandler, CallbackHandlerEnd>;
+
 class Connection {
  public:
-  // For a transport: it takes over `fd` when it has returned something. nullptr: out of memory.
+  // Makes a connection of a transport, which owns `fd` on success. nullptr when memory runs out.
   static Connection* make(Transport& transport, int fd = -1);
-  // The same; `socket` is still the caller's if memory has run out.
+  // As above; `socket` is still the caller's when memory runs out.
   static Connection* adopt(Transport& transport, sys::Descriptor& socket) {
     Connection* connection = make(transport, socket.get());
     if (connection != nullptr) socket.release();
     return connection;
   }
+  // Names the event callbacks of Connections for for_each_active(). Called before the first use.
+  static void name_callbacks();
+  void list_active(ActiveList& list) const;
+  void set_use(StreamUse use);
   static Stream stream_of(Connection* connection) { return Stream(connection); }
   static Connection* of(const Stream& stream) { return stream.connection_; }
-  // A handle that was only lent.
+  // Detaches a temporary handle.
   static void take_back(Stream& stream) { stream.connection_ = nullptr; }
 
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // ---- what Stream's functions of the same name do
+  // ---- the functions of Stream
 
   void start(StreamHandler& handler);
-  // One that is ours. False when memory runs out.
+  // Owns the functions. False when memory runs out.
   bool start(StreamCallbacks callbacks);
   bool is_open() const;
   bool is_writable() const { return state_ == State::open && is_open(); }
@@ -74,11 +87,12 @@ class Connection {
   void resume();
   bool is_paused() const { return has(kPaused); }
   bool want(std::size_t size);
+  bool is_quiet();
   Bytes unread() const { return has_unread() ? busy_->unread.bytes() : Bytes(); }
   void end();
   void close(Linger wish = Linger::yes);
   void abort();
-  void abandon();  // The Stream is being destroyed.
+  void abandon();  // Called by the Stream's destructor.
   void set_half_open(bool on) { set(kHalfOpen, on); }
   bool set_idle_timeout(Nanos timeout);
   bool set_deadline(Nanos timeout);
@@ -88,84 +102,98 @@ class Connection {
   bool join(RateGroup* group);
   void set_receive_descriptors(bool on) { set(kTakesDescriptors, on); }
   Result<int> release();
-  Hub& hub() const;
+  LoopStreams& loop_state() const;
   Transport& transport() const { return *transport_; }
   int fd() const { return node_.fd; }
   // stream_info.h
   StreamInfo info() const;
 
-  // ---- what transports and Hub use
+  // ---- called by transports and LoopStreams
 
-  // From here on its bytes go through `transport`, which was put over the one that it has, and
-  // events come by its on_event().
+  // Puts `transport` on top of the current one: bytes go through it, and events to its on_event().
   void put_transport(Transport& transport);
-  // Calls the handler that it has no more; the next is start()'s.
+  // Detaches the handler; start() sets the next one.
   void forget_handler();
-  // What was written goes out as far as may be.
+  // Removes its functions, if any, and returns them.
+  OwnCallbacks take_callbacks();
+  // Sends corked bytes, as many as the kernel takes.
   void send_waiting();
-  // What comes is thrown away.
+  // True if input is discarded.
   bool is_discarding() const { return state_ == State::closing || state_ == State::lingering; }
+  // Returns whether everything was sent, and it only waits for the peer's end.
+  bool is_lingering() const { return state_ == State::lingering; }
 
-  // Something may be done now. Called by the loop.
+  // Handles events. Called by the loop.
   void on_ready(Events events);
   void on_deadline();
   void on_loop_end();
-  // It is connected now, with the transport of `made`, which nobody has heard of yet and which goes
-  // with the one that this had; or connecting has failed. Our side may have ended before. Not while
+  // Called in the child of a fork. False if no Stream owns it: the parent finishes it.
+  bool on_fork();
+  // Returns whether the parent uses it, and this process only has a copy of its descriptor. A child
+  // that calls end(), close() or abort() takes it over.
+  bool is_parents() const;
+  // Ends connecting: takes the transport of `made`, a new connection without a handler, which is
+  // destroyed with the transport that this had. `is_ended`: end() was called before. Not while
   // is_calling().
   void on_connected(Stream made, bool is_ended);
   void on_refused(std::error_code error) { finish(error); }
-  // Whether a callback of its handler's is running.
+  // Returns whether a callback of its handler is running.
   bool is_calling() const { return has(kInCallback); }
-  // What its callback has written so far.
+  // Sends the bytes that its own callback has written.
   void send_gathered();
-  // What others' callbacks have written to it. Calls no user code.
+  // Sends the bytes that other callbacks have written to it. Calls no user code.
   void send_held();
-  // Its throttle lets through more than before, or less.
+  // Called when the limits of its throttle have changed.
   void on_throttle_changed();
-  // The peer, whose end was told, takes nothing any more either.
+  // Called when the peer, whose end was reported, has reset the connection.
   void on_reset();
-  // Nothing can ever come from the peer: our end is the whole end.
+  // Called if the transport has no input: our end is then the whole end.
   void set_one_way() { set(kPeerEnded); }
+  // As set_one_way(), while receiving.
+  void read_no_more() {
+    set_one_way();
+    update_wish();
+  }
   FdNode& node() { return node_; }
   static Connection& from(FdNode& node) { return reinterpret_cast<Connection&>(node); }
   Deadlines::Place deadline_place() const { return deadline_place_; }
   void set_deadline_place(Deadlines::Place place) { deadline_place_ = place; }
-  // 1 + its index among those that the hub holds back, 0 for none. Has a BusyState, if not 0.
+  // Returns 1 + its index in the list of corked connections, 0 if not in it. Nonzero requires
+  // a BusyState.
   std::uint32_t held_place() const { return busy_ == nullptr ? 0 : busy_->held_place; }
   void set_held_place(std::uint32_t place) { busy_->held_place = place; }
 
  private:
-  // Conditions that come and go whatever the state is.
+  // Conditions that are independent of the state.
   enum Flag : std::uint16_t {
-    kPaused = 1 << 0,            // By the owner.
+    kPaused = 1 << 0,            // pause() was called.
     kHalfOpen = 1 << 1,          // The peer's end does not end our side.
     kTakesDescriptors = 1 << 2,  //
-    kAbandoned = 1 << 3,         // No Stream belongs to it any more.
-    kInCallback = 1 << 4,        // User code is running; not to be deleted.
-    kNested = 1 << 5,            // Something came up while user code was running the loop.
-    kFull = 1 << 6,              // More than `high` is queued.
-    kOffer = 1 << 7,             // What is unread is to be offered again as soon as may be.
-    kLeftWhileFull = 1 << 8,     // The same, once the queue has drained.
-    kPeerEnded = 1 << 9,         // The peer sends no more.
-    kEndDue = 1 << 10,           // That is to be told, after what is unread and offered.
-    kWrote = 1 << 11,            // Something has been sent that a reset could still destroy.
-    kReadRests = 1 << 12,        // Until the throttle opens.
+    kAbandoned = 1 << 3,         // The Stream was destroyed.
+    kInCallback = 1 << 4,        // User code is running; must not be deleted.
+    kNested = 1 << 5,            // Events were deferred while user code was running the loop.
+    kFull = 1 << 6,              // More than `high` bytes were queued.
+    kOffer = 1 << 7,             // Unread bytes must be offered again as soon as possible.
+    kLeftWhileFull = 1 << 8,     // As kOffer, once the queue has drained.
+    kPeerEnded = 1 << 9,         // The peer sends nothing more.
+    kEndDue = 1 << 10,           // on_end() is due, after unread bytes were offered.
+    kWrote = 1 << 11,            // Bytes were sent that a reset could still destroy.
+    kReadRests = 1 << 12,        // Rate-limited, until the throttle opens.
     kSendRests = 1 << 13,        //
-    kHoldsLoop = 1 << 14,        // It rests, and keeps the loop alive meanwhile.
+    kHoldsLoop = 1 << 14,        // Rate-limited, and keeps the loop alive meanwhile.
     kOwnError = 1 << 15,         // error_ is an Error.
   };
 
-  // Those that change what becomes of bytes that come.
+  // Flags that require the slow path for input.
   static constexpr unsigned kUnusual =
       static_cast<std::uint16_t>(~(kHalfOpen | kWrote | kHoldsLoop | kOwnError));
 
   static constexpr int kTickBits = 20;
   static constexpr std::int64_t kNanosPerTick = 1 << kTickBits;
-  static constexpr int kAgeBits = 30;  // Of ages, which are told in seconds or so.
+  static constexpr int kAgeBits = 30;  // The resolution of ages: about a second.
 
-  // What only a busy connection needs. An idle one owns no memory but itself, unless it was told
-  // something out of the ordinary.
+  // State that only a busy connection needs. An idle one has no other memory than itself, unless
+  // unusual options were set.
   struct BusyState {
     BusyState();
     ~BusyState();
@@ -186,27 +214,30 @@ class Connection {
     bool limits_are_set = false;
     QueueLimits limits;
     Unread unread;
-    std::size_t wanted = 0;  // So many bytes are to be there before the handler is called.
+    std::size_t wanted = 0;  // Bytes that must be there before the handler is called.
     Nanos read_timeout{0};
     Nanos write_timeout{0};
-    std::int64_t deadline = INT64_MAX;  // Loop time, as those below.
+    std::int64_t deadline = INT64_MAX;  // Loop time, as the next two.
     std::int64_t last_arrival = 0;
     std::int64_t last_sent = 0;  // The last progress of the queue.
     std::unique_ptr<Throttle> throttle;
-    std::unique_ptr<CallbackHandler> callbacks;
+    OwnCallbacks callbacks;
   };
 
-  // What the loop calls.
+  // Called by the loop: the callback of the node.
+  struct EventCallbacks;
+  static void describe(const Node& node, ActiveInfo& info);
+  void choose_callback(bool is_layered, StreamUse use);
   static void on_event(Node& head, Events events) {
     auto& connection = reinterpret_cast<Connection&>(head);
     if (events == Events::read && connection.is_plain()) return connection.receive_plainly();
     connection.on_ready(events);
   }
 
-  // When it is closed, and with what, unless something moves before.
+  // When the connection is closed without further activity, and the error.
   struct Deadline {
     std::int64_t when;
-    Error error;  // Error{}: with none.
+    Error error;  // Error{}: no error.
   };
 
   Connection(Transport& transport, int fd);
@@ -220,42 +251,44 @@ class Connection {
   StreamHandler* handler() const { return static_cast<StreamHandler*>(node_.head.context); }
   void set_handler(StreamHandler* handler) { node_.head.context = handler; }
   bool has_queue() const { return busy_ != nullptr && !busy_->queue.empty(); }
-  // What is queued has not been tried yet: it goes before the loop waits.
+  // Returns whether it is corked: the queue has not been tried yet, and is sent before the loop
+  // waits.
   bool is_held() const { return held_place() != 0; }
   bool has_unread() const { return busy_ != nullptr && !busy_->unread.empty(); }
-  void start_with_care(bool is_first);
+  void start_slowly(bool is_first);
   BusyState* make_busy();
   void drop_busy_state();
   void exchange_transports(Connection& other);
   Throttle* throttle() const { return busy_ == nullptr ? nullptr : busy_->throttle.get(); }
   Throttle* make_throttle();
 
-  // ---- its state
+  // ---- states
 
-  // Nothing about it is out of the ordinary: bytes that come are read, shown and used up.
+  // Fast path: input is read, passed to the handler and used up, without any special condition.
   bool is_plain() const {
     return state_ == State::open && !has(kUnusual) && busy_ == nullptr && handler() != nullptr;
   }
 
-  // False if nothing has changed.
+  // Changes the state. False if it stays the same.
   bool take(Turn turn) { return std::exchange(state_, after(state_, turn)) != state_; }
-  // Our side ends once the queue has been sent.
+  // Returns whether our side ends once the queue is sent.
   bool is_ending() const { return state_ == State::ending || state_ == State::closing; }
-  // Its handler may be told of more than that it is closed.
-  bool is_heard() const { return state_ <= State::broken && is_open(); }
-  // What was sent does not arrive whole.
+  // Returns whether the handler may get other calls than on_closed().
+  bool may_report() const { return state_ <= State::broken && is_open(); }
+  // Returns whether the output will not arrive completely.
   bool is_cut_short() const { return state_ == State::broken || state_ == State::failed; }
 
   template <class Function>
   bool call(Function function) {
-    return call(hub(), {}, function);
+    return call(loop_state(), {}, function);
   }
   template <class Function>
-  bool call(Hub& hub, Bytes arrived, Function function);
-  void begin_call(Hub& hub, Bytes arrived);
-  [[gnu::always_inline]] bool end_call(Hub& hub);
+  bool call(LoopStreams& loop_state, Bytes arrived, Function function);
+  void begin_call(LoopStreams& loop_state, Bytes arrived);
+  [[gnu::always_inline]] bool end_call(LoopStreams& loop_state);
   bool after_call();
   void defer_past_callback(Events events);
+  void on_unwatchable(std::error_code error);
 
   [[gnu::noinline]] bool write_slowly(Bytes bytes);
   [[gnu::noinline]] bool write_behind(Bytes bytes);
@@ -288,20 +321,21 @@ class Connection {
 
   bool is_reading() const;
   bool wants_to_read() const;
+  bool wants_to_write() const;
   void read_again() {
     if (busy_ != nullptr) begin_read_timeout();
   }
   void begin_read_timeout();
   void receive_plainly();
   bool receive();
-  bool receive_arrival(Hub& hub, std::span<std::byte> room, bool& is_full);
+  bool receive_arrival(LoopStreams& loop_state, std::span<std::byte> room, bool& is_full);
   bool receive_more(std::span<std::byte> room);
   std::size_t room_behind() const;
-  bool receive_with_care(std::span<std::byte> arrivals, bool& is_full);
+  bool receive_slowly(std::span<std::byte> arrivals, bool& is_full);
   bool on_received_nothing(long count);
   [[gnu::noinline]] bool on_receiving_failed(long count);
   void note_arrival(std::size_t size);
-  bool hand_over(Hub& hub, Bytes bytes);
+  bool hand_over(LoopStreams& loop_state, Bytes bytes);
   bool hand_over(ArrivedDescriptors& arrived, Bytes bytes);
   bool show_unread();
   bool keeps_what_is_left();
@@ -310,16 +344,17 @@ class Connection {
   bool keep(Unread&& shown, std::size_t used);
   bool has_wanted(std::size_t size) const { return busy_ == nullptr || size >= busy_->wanted; }
   bool may_offer() const { return has(kOffer | kEndDue) && may_tell(); }
+  bool has_offer() const;
   bool may_tell() const;
   bool may_show() const;
   bool offer_unread();
   void offer_again() {
-    if (has(kInCallback | kOffer | kEndDue) || has_unread()) offer_with_care();
+    if (has(kInCallback | kOffer | kEndDue) || has_unread()) offer_slowly();
   }
-  void offer_with_care();
+  void offer_slowly();
   bool on_peer_end();
-  bool on_peer_end_with_care();
-  bool tell_end();
+  bool on_peer_end_slowly();
+  bool report_end();
   void end_with_peer();
 
   void listen_again();
@@ -333,7 +368,8 @@ class Connection {
   bool drain_then_fail();
   bool finish(std::error_code error);
   void shut();
-  void tell_closed();
+  void report_closed();
+  void drop_callbacks();
   void set_error(std::error_code error);
   std::error_code error() const;
 
@@ -359,21 +395,23 @@ class Connection {
   std::int64_t read_deadline() const;
   std::int64_t write_deadline() const;
   std::int64_t throttle_deadline() const;
-  // Most have none.
+  // Fast path: most connections have none.
   bool has_deadline() const { return busy_ != nullptr || idle_ticks_ != 0 || is_discarding(); }
   Deadline next_deadline() const;
 
-  FdNode node_{};  // Its context is the handler; `extra` is when it was made, as age_now().
+  FdNode node_{};  // Its context is the handler; `extra` is the time when it was made, as
+                   // age_now().
   Transport* transport_;
   std::unique_ptr<BusyState> busy_;
-  // In ticks of about a millisecond, so that many idle connections take little room.
-  std::uint32_t last_active_ticks_ = 0;  // Loop time; it wraps around after 52 days.
-  std::uint32_t idle_ticks_ = 0;
+  // In ticks of about a millisecond, so that idle connections take little memory.
+  std::uint32_t last_active_ticks_ = 0;  // Loop time; wraps around after 52 days.
+  std::uint32_t idle_ticks_ : 31 = 0;
+  std::uint32_t was_forked_ : 1 = 0;  // It existed at a fork, and this is the child.
   Deadlines::Place deadline_place_ = 0;
   std::uint16_t flags_ = 0;
   State state_ = State::open;
   std::uint8_t error_ = 0;  // An errno; with kOwnError an Error.
 };
-static_assert(sizeof(Connection) == 80);
+static_assert(sizeof(Connection) <= 80);
 
 }  // namespace spate

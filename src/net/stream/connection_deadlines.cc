@@ -1,4 +1,4 @@
-// Connection's deadlines, and its rate limits, which put off what it would do.
+// Connection's timeouts, and its rate limits, which delay its work.
 #include <algorithm>
 #include <cerrno>
 #include <limits>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "net/stream/connection.h"
-#include "net/stream/hub.h"
+#include "net/stream/loop_streams.h"
 #include "spate/error.h"
 
 namespace spate {
@@ -19,12 +19,12 @@ constexpr Nanos kLinger{10'000'000'000};
 
 }  // namespace
 
-// ---- what the owner sets
+// ---- setting
 
 bool Connection::set_idle_timeout(Nanos timeout) {
   const auto span = static_cast<std::uint64_t>(timeout < Nanos{0} ? 1 : timeout.count());
   const std::uint64_t rounded_up = (span + kNanosPerTick - 1) / kNanosPerTick;
-  idle_ticks_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(rounded_up, INT32_MAX));
+  idle_ticks_ = std::min<std::uint64_t>(rounded_up, INT32_MAX) & INT32_MAX;
   if (!is_open() || is_discarding()) return true;
   touch();
   return note_deadline();
@@ -35,7 +35,7 @@ bool Connection::set_deadline(Nanos timeout) {
   if (busy == nullptr) return false;
   if (!is_open()) return true;
   busy->deadline =
-      timeout == Nanos{0} ? kNever : deadline_after(hub().loop().now(), timeout).count();
+      timeout == Nanos{0} ? kNever : deadline_after(loop_state().loop().now(), timeout).count();
   return note_deadline();
 }
 
@@ -52,7 +52,7 @@ bool Connection::set_write_timeout(Nanos timeout) {
   if (busy == nullptr) return false;
   busy->write_timeout = timeout;
   if (!is_open()) return true;
-  busy->last_sent = hub().loop().now().count();
+  busy->last_sent = loop_state().loop().now().count();
   return note_deadline();
 }
 
@@ -72,15 +72,15 @@ bool Connection::join(RateGroup* group) {
   return true;
 }
 
-// ---- what becomes of them
+// ---- expiry
 
 void Connection::on_deadline() {
   if (has(kInCallback)) return defer_past_callback(Events::none);
-  const std::int64_t now = hub().loop().now().count();
+  const std::int64_t now = loop_state().loop().now().count();
   const bool may_send = wake_up(now);
   if (!settle() || (may_send && !send_queued())) return;
   if (next_deadline().when <= now && !catch_up()) return;
-  if (is_cut_short() && !is_resting()) return;  // It is settled in its turn.
+  if (is_cut_short() && !is_resting()) return;  // settle() will handle it.
   if (const Deadline next = next_deadline(); next.when <= now) {
     finish(next.error);
   } else {
@@ -88,14 +88,14 @@ void Connection::on_deadline() {
   }
 }
 
-// A loop that was held up has not yet seen what is ready: it looks before a deadline expires. False
-// as of settle().
+// If the loop was delayed, there may be input that was not seen yet: reads and sends before a
+// timeout expires. False as for settle().
 bool Connection::catch_up() {
   if (!send_queued()) return false;
   return !wants_to_read() || receive();
 }
 
-// Of all that may end it, as far as has been looked.
+// Returns the earliest of all timeouts.
 Connection::Deadline Connection::next_deadline() const {
   Deadline next{busy_ == nullptr ? kNever : busy_->deadline, Error::deadline};
   const auto consider = [&next](std::int64_t when, Error error) {
@@ -136,27 +136,29 @@ std::int64_t Connection::throttle_deadline() const {
   return when;
 }
 
-// Without memory to note it, it is looked at when something happens. While it rests, nothing would.
+// Registers the next deadline. Without memory for it, it is checked at the next event. A
+// rate-limited connection would get no event, so it is handled here.
 bool Connection::note_next_deadline() {
   const std::int64_t opens_at = throttle_deadline();
   const std::int64_t when = std::min(opens_at, next_deadline().when);
-  if (when == kNever || hub().note_deadline(*this, when)) return true;
+  if (when == kNever || loop_state().note_deadline(*this, when)) return true;
   if (opens_at != kNever) give_up(sys::error_code(-ENOMEM));
   return false;
 }
 
-// Not before it was; so a deadline that is counted from it is not early.
+// Rounded up, so that a deadline that counts from it is not early.
 std::int64_t Connection::last_active() const {
-  const std::int64_t now = hub().loop().now().count() >> kTickBits;
+  const std::int64_t now = loop_state().loop().now().count() >> kTickBits;
   const std::uint32_t ago = static_cast<std::uint32_t>(now) - last_active_ticks_;
   return (now - ago + 1) * kNanosPerTick;
 }
 
-// How many bytes the throttle lets through. If none, that direction rests until it opens.
+// Returns how many bytes the throttle allows. If none, the direction waits until the throttle
+// opens.
 std::size_t Connection::allowance(Throttle::Direction direction) {
   Throttle* throttle = this->throttle();
   if (throttle == nullptr) return SIZE_MAX;
-  const std::size_t max = throttle->allowance(direction, hub().loop().now().count());
+  const std::size_t max = throttle->allowance(direction, loop_state().loop().now().count());
   if (max == 0) {
     set(direction == Throttle::kRead ? kReadRests : kSendRests);
     update_wish();
@@ -165,7 +167,7 @@ std::size_t Connection::allowance(Throttle::Direction direction) {
   return max;
 }
 
-// Those whose rest is over. True if that is sending.
+// Resumes directions whose throttle has opened. True if sending was resumed.
 bool Connection::wake_up(std::int64_t now) {
   const bool read = has(kReadRests) && throttle()->opens_at(Throttle::kRead) <= now;
   const bool send = has(kSendRests) && throttle()->opens_at(Throttle::kWrite) <= now;
@@ -182,7 +184,7 @@ bool Connection::wake_up(std::int64_t now) {
   return send;
 }
 
-// Whether it moves nothing for a rate's sake alone.
+// Returns whether only a rate limit prevents progress.
 bool Connection::is_resting() const {
   return (has(kReadRests) && is_reading()) || (has(kSendRests) && has_queue());
 }
@@ -191,13 +193,13 @@ bool Connection::is_resting() const {
 void Connection::hold_loop() {
   if (has(kHoldsLoop)) return;
   set(kHoldsLoop);
-  if (hub().is_alive()) hub().loop().ref();
+  if (loop_state().is_alive()) loop_state().loop().ref();
 }
 
 void Connection::release_loop() {
   if (!has(kHoldsLoop)) return;
   clear(kHoldsLoop);
-  if (hub().is_alive()) hub().loop().unref();
+  if (loop_state().is_alive()) loop_state().loop().unref();
 }
 
 Throttle* Connection::make_throttle() {
@@ -207,7 +209,7 @@ Throttle* Connection::make_throttle() {
   return throttle();
 }
 
-// Under the new limits, both directions are tried at once.
+// Tries both directions under the new limits.
 void Connection::on_throttle_changed() {
   if (has(kReadRests)) read_again();
   clear(kReadRests | kSendRests);
@@ -216,10 +218,10 @@ void Connection::on_throttle_changed() {
   update_wish();
 }
 
-// The time for which nothing has come begins anew: we have not been listening.
+// Restarts the read timeout after a pause, during which nothing could be received.
 void Connection::begin_read_timeout() {
   if (!is_open() || busy_->read_timeout == Nanos{0}) return;
-  busy_->last_arrival = hub().loop().now().count();
+  busy_->last_arrival = loop_state().loop().now().count();
   note_deadline();
 }
 

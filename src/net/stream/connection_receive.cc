@@ -1,37 +1,38 @@
-// Connection's way in: what arrives is handed over, what is left is kept, and the peer's end.
+// Connection's input: passing it to the handler, keeping unread bytes, and the peer's end.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include "base/memory.h"
 #include "net/stream/connection.h"
-#include "net/stream/hub.h"
+#include "net/stream/loop_streams.h"
 #include "net/stream/transport.h"
 #include "spate/assert.h"
 #include "spate/error.h"
+#include "sys/datagram.h"
 
 namespace spate {
 
 namespace {
 
-// How often one connection reads before the others have their turn.
+// How often one connection reads before others are served.
 constexpr int kReadsPerTurn = 16;
-// Room for one more arrival behind what is unread.
+// Room for one more arrival after the unread bytes.
 constexpr std::size_t kArrival = 16 * 1024;
 
 }  // namespace
 
-// A handler that stops because the queue is full continues when it has drained.
+// If the handler stopped because the queue is full, the rest is offered when the queue has drained.
 bool Connection::keeps_what_is_left() {
   if (is_discarding() && has(kPeerEnded)) listen_again();
-  if (!is_heard()) return false;
+  if (!may_report()) return false;
   if (has(kFull)) set(kLeftWhileFull);
   return true;
 }
 
-[[gnu::always_inline]] inline bool Connection::hand_over(Hub& hub, Bytes bytes) {
+[[gnu::always_inline]] inline bool Connection::hand_over(LoopStreams& loop_state, Bytes bytes) {
   bool is_lost = false;
-  const bool goes_on = call(hub, bytes, [&](StreamHandler& handler) {
+  const bool goes_on = call(loop_state, bytes, [&](StreamHandler& handler) {
     const std::size_t used = handler.on_data(bytes);
     SPATE_ASSERT(used <= bytes.size(), "on_data() returns how many bytes it has used");
     if (used < bytes.size() && keeps_what_is_left()) is_lost = !keep(bytes.subspan(used));
@@ -41,54 +42,56 @@ bool Connection::keeps_what_is_left() {
   return goes_on;
 }
 
-// What most messages take.
+// Fast path for most messages.
 void Connection::receive_plainly() {
-  Hub& hub = this->hub();
-  const Loans<Arrivals>::Loan arrivals = hub.lend_arrivals();
+  LoopStreams& loop_state = this->loop_state();
+  const Loans<Arrivals>::Loan arrivals = loop_state.lend_arrivals();
   if (!arrivals) {
     finish(sys::error_code(-ENOMEM));
     return;
   }
   bool is_full = false;
-  const bool goes_on = receive_arrival(hub, arrivals->room(), is_full);
+  const bool goes_on = receive_arrival(loop_state, arrivals->room(), is_full);
   if (goes_on && is_full && wants_to_read()) receive_more(arrivals->room());
 }
 
-// False, as of all that follow: the connection is closed, or gone.
+// This and the following functions return false if the connection was closed or destroyed.
 bool Connection::receive() {
-  const Loans<Arrivals>::Loan arrivals = hub().lend_arrivals();
+  const Loans<Arrivals>::Loan arrivals = loop_state().lend_arrivals();
   return arrivals ? receive_more(arrivals->room()) : finish(sys::error_code(-ENOMEM));
 }
 
-// Of a connection that has nothing out of the ordinary about it.
-[[gnu::always_inline]] inline bool Connection::receive_arrival(Hub& hub, std::span<std::byte> room,
+// Fast path for a connection without special conditions.
+[[gnu::always_inline]] inline bool Connection::receive_arrival(LoopStreams& loop_state,
+                                                               std::span<std::byte> room,
                                                                bool& is_full) {
   const long count = transport_->receive(*this, room);
   if (count <= 0) return on_received_nothing(count);
   note_activity();
   const auto size = static_cast<std::size_t>(count);
   is_full = transport_->may_have_more(count, room.size());
-  return hand_over(hub, room.first(size));
+  return hand_over(loop_state, room.first(size));
 }
 
-// Goes on while reads come back full: less than there was room for is all there was.
+// Reads again while reads fill the buffer: a shorter read means that there is no more.
 bool Connection::receive_more(std::span<std::byte> room) {
   for (int reads = 1;; ++reads) {
     bool is_full = false;
     const bool is_special = busy_ != nullptr || has(kTakesDescriptors) || is_discarding();
-    if (!(is_special ? receive_with_care(room, is_full) : receive_arrival(hub(), room, is_full)))
+    if (!(is_special ? receive_slowly(room, is_full)
+                     : receive_arrival(loop_state(), room, is_full)))
       return false;
     if (!is_full || reads == kReadsPerTurn || !wants_to_read()) return true;
   }
 }
 
-bool Connection::receive_with_care(std::span<std::byte> arrivals, bool& is_full) {
+bool Connection::receive_slowly(std::span<std::byte> arrivals, bool& is_full) {
   const bool is_behind = has_unread();
   if (is_behind && busy_->unread.size() > busy_->limits.max_unread) {
     take(Turn::give_up);
     return finish(Error::unread_full);
   }
-  // Behind what the handler has left, so that it sees all of it in one piece.
+  // Reads after the unread bytes, so that the handler gets all of them in one piece.
   const std::span<std::byte> room = is_behind ? busy_->unread.reserve(room_behind()) : arrivals;
   if (room.empty()) return finish(sys::error_code(-ENOMEM));
   const std::size_t max = is_discarding() ? SIZE_MAX : allowance(Throttle::kRead);
@@ -106,21 +109,23 @@ bool Connection::receive_with_care(std::span<std::byte> arrivals, bool& is_full)
   if (!arrived.is_empty()) return hand_over(arrived, is_behind ? Bytes() : bytes);
   if (!is_behind && has_wanted(bytes.size())) {
     if (busy_ != nullptr) busy_->wanted = 0;
-    return hand_over(hub(), bytes);
+    return hand_over(loop_state(), bytes);
   }
   if (!is_behind && !keep(bytes)) return finish(sys::error_code(-ENOMEM));
   set(kOffer);
   return offer_unread();
 }
 
-// Behind what is unread: for one more arrival, or for what is wanted, a part at a time.
+// Returns the room after the unread bytes: for one more arrival, or for the wanted bytes, a part at
+// a time.
 std::size_t Connection::room_behind() const {
   const std::size_t there = busy_->unread.size();
   const std::size_t missing = busy_->wanted > there ? busy_->wanted - there : 0;
   return std::clamp(missing, kArrival, Arrivals::kSize);
 }
 
-// Nothing for the handler: no byte, the peer's end, an error, or what is thrown away.
+// Handles a read without bytes for the handler: no byte, the peer's end, an error, or discarded
+// input.
 bool Connection::on_received_nothing(long count) {
   if (count == 0 && state_ != State::broken) return on_peer_end();
   return count > 0 || on_receiving_failed(count);
@@ -128,27 +133,29 @@ bool Connection::on_received_nothing(long count) {
 
 bool Connection::on_receiving_failed(long count) {
   if (state_ == State::broken) return finish(error());
+  if (count == -EAGAIN && transport_->is_socket()) sys::discard_queued_errors(fd());
   if (count == -EAGAIN || count == -EINTR) return true;
   return finish(error_of(count));
 }
 
 void Connection::note_arrival(std::size_t size) {
-  busy_->last_arrival = hub().loop().now().count();
+  busy_->last_arrival = loop_state().loop().now().count();
   Throttle* throttle = this->throttle();
   if (throttle == nullptr) return;
   throttle->used(Throttle::kRead, size);
   allowance(Throttle::kRead);
 }
 
-// ---- what is shown to the handler, and what it leaves
+// ---- passing bytes to the handler
 
 void Connection::forget_handler() {
   if (busy_ != nullptr) busy_->wanted = 0;
   set_handler(nullptr);
   update_wish();
+  drop_callbacks();
 }
 
-// Descriptors come before the bytes that came with them, and may make the handler pause.
+// Descriptors are reported before the bytes they came with, and the handler may pause then.
 bool Connection::hand_over(ArrivedDescriptors& arrived, Bytes bytes) {
   if (!bytes.empty() && !keep(bytes)) return finish(sys::error_code(-ENOMEM));
   set(kOffer);
@@ -159,15 +166,15 @@ bool Connection::hand_over(ArrivedDescriptors& arrived, Bytes bytes) {
   return goes_on && offer_unread();
 }
 
-// The bytes belong to this call while they are shown, so that it does not matter what becomes of
-// the connection meanwhile.
+// Moves the bytes to the stack during the call, so that they stay valid if the connection is
+// changed or destroyed.
 bool Connection::show_unread() {
   clear(kOffer | kLeftWhileFull);
   busy_->wanted = 0;
   Unread shown = std::exchange(busy_->unread, Unread());
   const Bytes bytes = shown.bytes();
   bool is_lost = false;
-  const bool goes_on = call(hub(), bytes, [&](StreamHandler& handler) {
+  const bool goes_on = call(loop_state(), bytes, [&](StreamHandler& handler) {
     const std::size_t used = handler.on_data(bytes);
     SPATE_ASSERT(used <= bytes.size(), "on_data() returns how many bytes it has used");
     if (used < bytes.size() && keeps_what_is_left()) is_lost = !keep(std::move(shown), used);
@@ -177,7 +184,7 @@ bool Connection::show_unread() {
   return goes_on;
 }
 
-// False when memory runs out, as the next.
+// This and the next return false when memory runs out.
 bool Connection::keep(Bytes left) {
   BusyState* busy = make_busy();
   return busy != nullptr && busy->unread.append(left);
@@ -191,12 +198,14 @@ bool Connection::keep(Unread&& shown, std::size_t used) {
   return true;
 }
 
-// Whether something that has come, and has not been told, may be told now. Who has taken the Stream
-// from its handler, for TLS, is not to miss it.
+// Returns whether there are unread bytes to offer, as many as are wanted.
+bool Connection::has_offer() const { return has(kOffer) && has_wanted(unread().size()); }
+
+// Returns whether unread bytes or the peer's end may be reported now. Without a handler (the Stream
+// may be detached for TLS) they must be kept.
 bool Connection::may_tell() const {
-  const bool has_offer = has(kOffer) && has_wanted(unread().size());
-  if (!has_offer && (!has(kEndDue) || has(kLeftWhileFull))) return false;
-  return is_heard() && handler() != nullptr && may_show();
+  if (!has_offer() && (!has(kEndDue) || has(kLeftWhileFull))) return false;
+  return may_report() && handler() != nullptr && may_show();
 }
 
 bool Connection::may_show() const {
@@ -205,11 +214,11 @@ bool Connection::may_show() const {
 
 bool Connection::offer_unread() {
   if (!may_offer()) return true;
-  if (has(kOffer)) {
+  if (has_offer()) {
     if (!show_unread()) return false;
-    if (!may_offer() || has(kOffer)) return true;
+    if (!may_offer() || has_offer()) return true;
   }
-  return tell_end();
+  return report_end();
 }
 
 // ---- the peer's end
@@ -217,20 +226,20 @@ bool Connection::offer_unread() {
 bool Connection::on_peer_end() {
   const bool was_plain = is_plain();
   set(kPeerEnded);
-  const bool goes_on = was_plain ? tell_end() : on_peer_end_with_care();
-  if (goes_on) update_wish();  // Most do not.
+  const bool goes_on = was_plain ? report_end() : on_peer_end_slowly();
+  if (goes_on) update_wish();  // Most connections do not continue.
   return goes_on;
 }
 
-// What is left unread comes first.
-bool Connection::on_peer_end_with_care() {
+// Unread bytes are reported before the end.
+bool Connection::on_peer_end_slowly() {
   if (busy_ != nullptr) busy_->wanted = 0;
   if (is_discarding()) return !has_ended() || finish({});
   set(kEndDue);
   return offer_unread();
 }
 
-bool Connection::tell_end() {
+bool Connection::report_end() {
   clear(kEndDue);
   if (!call([](StreamHandler& handler) { handler.on_end(); })) return false;
   clear(kOffer);
@@ -239,9 +248,9 @@ bool Connection::tell_end() {
   return !has_ended() || finish({});
 }
 
-// With nothing left to send, closing is all that most peers have to be told.
+// With an empty queue close() sends the FIN, so shutdown() is unnecessary.
 void Connection::end_with_peer() {
-  if (has_queue() || transport_->has_farewell()) return end();
+  if (has_queue() || (transport_->has_farewell() && !is_parents())) return end();
   take(Turn::end);
   take(Turn::sent);
 }

@@ -1,9 +1,9 @@
-// Connection's way out: what the owner writes, what waits, and what the transport takes of it.
+// Connection's output: corking, the queue, and sending.
 #include <algorithm>
 #include <cerrno>
 
 #include "net/stream/connection.h"
-#include "net/stream/hub.h"
+#include "net/stream/loop_streams.h"
 #include "net/stream/transport.h"
 #include "spate/error.h"
 
@@ -11,19 +11,19 @@ namespace spate {
 
 namespace {
 
-// How often one connection sends before the others have their turn.
+// How often one connection sends before others are served.
 constexpr int kSendsPerTurn = 8;
-// What there is room for whatever waits to be gathered, unless limits were set.
+// A write of this size fits under the default limit even with a full cork buffer.
 constexpr std::size_t kAlwaysFits = QueueLimits{}.max - WriteGather::kCapacity;
-// What is held back, at most: copies, and what is copied once for all that it is written to.
+// Limits of corked bytes: copies, and bytes that are copied once for several connections.
 constexpr std::size_t kMaxHeld = WriteGather::kCapacity;
 constexpr std::size_t kMaxHeldShared = 64 * 1024;
 
 }  // namespace
 
-// Inside its own callback, and there is nothing out of the ordinary about it.
+// Appends to the bytes that its callback has corked.
 bool Connection::write_behind(Bytes bytes) {
-  return hub().gather().add_behind(bytes) || write_slowly(bytes);
+  return loop_state().gather().add_behind(bytes) || write_slowly(bytes);
 }
 
 bool Connection::write_slowly(Bytes bytes) {
@@ -31,7 +31,7 @@ bool Connection::write_slowly(Bytes bytes) {
   if (bytes.empty()) return true;
   if ((busy_ != nullptr || bytes.size() > kAlwaysFits) && !has_room_for(bytes.size())) return false;
   if (has_queue()) return enqueue(bytes);
-  WriteGather& gather = hub().gather();
+  WriteGather& gather = loop_state().gather();
   if (gather.owner() != this)
     return may_hold(bytes.size()) ? hold(bytes) : send_now({&bytes, 1}, bytes.size());
   if (gather.add(bytes)) return true;
@@ -48,7 +48,7 @@ bool Connection::write(std::span<const Bytes> pieces) {
   if (!is_writable()) return false;
   if (size == 0) return true;
   if ((busy_ != nullptr || size > kAlwaysFits) && !has_room_for(size)) return false;
-  WriteGather& gather = hub().gather();
+  WriteGather& gather = loop_state().gather();
   const bool is_ours = gather.owner() == this;
   const bool is_small = is_ours ? size <= WriteGather::kLargestCopied : may_hold(size);
   if (has_queue() || is_small || pieces.size() > Transport::kMaxPieces - 2) {
@@ -112,28 +112,30 @@ std::error_code Connection::send_descriptors(Bytes bytes, std::span<const int> d
   return {};
 }
 
-// Written inside a callback: more may follow.
+// Corks only inside a callback, where more writes may follow. Not inside a nested run of another
+// loop, which may wait for the response.
 bool Connection::may_hold(std::size_t size) const {
-  return size <= WriteGather::kLargestCopied && hub().loop().depth() > 0;
+  return size <= WriteGather::kLargestCopied && Loop::current() == &loop_state().loop();
 }
 
 bool Connection::hold(Bytes bytes) {
-  if (make_busy() == nullptr || !hub().hold_back(*this)) return send_now({&bytes, 1}, bytes.size());
-  if (!busy_->queue.append_shared(hub().shared_writes(), bytes)) return enqueue(bytes);
+  if (make_busy() == nullptr || !loop_state().hold_back(*this))
+    return send_now({&bytes, 1}, bytes.size());
+  if (!busy_->queue.append_shared(loop_state().shared_writes(), bytes)) return enqueue(bytes);
   on_queue_begun();
   mark_full();
   return true;
 }
 
-// Behind what is held back already. What `high` has room for, so has `max`.
+// Appends to corked bytes. high <= max, so checking `high` suffices.
 bool Connection::add_to_held(Bytes bytes) {
   SendQueue& queue = busy_->queue;
   if (!is_writable() || queue.empty() || bytes.empty()) return false;
   return queue.size() + bytes.size() <= std::min(kMaxHeldShared, busy_->limits.high) &&
-         queue.append_shared(hub().shared_writes(), bytes);
+         queue.append_shared(loop_state().shared_writes(), bytes);
 }
 
-// What a callback of its own has written, and what others' have.
+// Sends the bytes corked by its own callback and by others.
 void Connection::send_what_waits() {
   send_gathered();
   if (is_held()) send_held();
@@ -149,15 +151,15 @@ void Connection::send_held() {
   drop_busy_state();
 }
 
-// What has just been queued, and is the first in the queue.
+// Sends or corks bytes that are the first in the queue.
 void Connection::send_soon() {
-  busy_->last_sent = hub().loop().now().count();
-  if (!may_hold(busy_->queue.size()) || !hub().hold_back(*this)) flush();
+  busy_->last_sent = loop_state().loop().now().count();
+  if (!may_hold(busy_->queue.size()) || !loop_state().hold_back(*this)) flush();
   note_deadline();
 }
 
-// Sends pieces of `size` bytes together, which come before anything else, and queues what the
-// kernel does not take. False as of lose_rest().
+// Sends pieces of `size` bytes at once, ahead of anything else, and queues the rest that the kernel
+// does not take. False as for lose_rest().
 bool Connection::send_now(std::span<const Bytes> pieces, std::size_t size) {
   if (throttle() != nullptr) return send_slowly(pieces);
   set(kWrote);
@@ -184,7 +186,7 @@ bool Connection::on_sent_in_part(long sent, std::span<const Bytes> pieces) {
   return true;
 }
 
-// By way of the queue, which is sent as the throttle allows.
+// Uses the queue, which is sent as the throttle allows.
 bool Connection::send_slowly(std::span<const Bytes> pieces) {
   for (const Bytes piece : pieces) {
     if (!busy_->queue.append(piece)) return lose_rest();
@@ -194,14 +196,14 @@ bool Connection::send_slowly(std::span<const Bytes> pieces) {
   return true;
 }
 
-// Half a message cannot be taken back: without memory for the rest, this is the end.
+// A part was sent: without memory for the rest, the connection must end.
 bool Connection::lose_rest() {
   on_broken(sys::error_code(-ENOMEM));
   return false;
 }
 
 void Connection::send_gathered() {
-  WriteGather& gather = hub().gather();
+  WriteGather& gather = loop_state().gather();
   if (gather.owner() != this || gather.empty()) return;
   Bytes pieces[2];
   const std::size_t size = gather.size();
@@ -209,15 +211,15 @@ void Connection::send_gathered() {
   send_now({pieces, count}, size);
 }
 
-// As send_gathered(), but what comes behind it may go with it.
+// As send_gathered(), but following bytes may join them.
 void Connection::queue_gathered() {
-  WriteGather& gather = hub().gather();
+  WriteGather& gather = loop_state().gather();
   if (gather.owner() != this || gather.empty()) return;
   if (!may_hold(gather.size())) return send_gathered();
   Bytes pieces[2];
   const std::size_t size = gather.size();
   const std::size_t count = gather.take(pieces);
-  if (make_busy() == nullptr || !hub().hold_back(*this)) {
+  if (make_busy() == nullptr || !loop_state().hold_back(*this)) {
     send_now({pieces, count}, size);
     return;
   }
@@ -243,14 +245,14 @@ bool Connection::enqueue(Bytes bytes) {
 }
 
 void Connection::on_queue_begun() {
-  busy_->last_sent = hub().loop().now().count();
+  busy_->last_sent = loop_state().loop().now().count();
   if (!is_held()) update_wish();
   note_deadline();
 }
 
 bool Connection::fits(std::size_t size) const {
   const std::size_t max = busy_ == nullptr ? QueueLimits{}.max : busy_->limits.max;
-  const WriteGather& gather = hub().gather();
+  const WriteGather& gather = loop_state().gather();
   const std::size_t gathered = gather.owner() == this ? gather.size() : 0;
   const std::size_t queued = gathered + (busy_ == nullptr ? 0 : busy_->queue.in_memory());
   return queued <= max && size <= max - queued;
@@ -265,7 +267,7 @@ bool Connection::has_room_for(std::size_t size) {
   return false;
 }
 
-// Full is what the kernel has been asked to take, and has not.
+// The queue is full only if the kernel was asked to take it, so corked bytes are sent first.
 void Connection::mark_full() {
   if (busy_ == nullptr) return;
   const std::size_t high = busy_->limits.high;
@@ -277,7 +279,7 @@ void Connection::mark_full() {
 
 void Connection::flush() {
   const bool was_held = is_held();
-  if (was_held) hub().forget_held(*this);
+  if (was_held) loop_state().forget_held(*this);
   for (int i = 0; i < kSendsPerTurn && has_queue(); ++i) {
     const std::size_t max = allowance(Throttle::kWrite);
     if (max == 0) break;
@@ -286,9 +288,10 @@ void Connection::flush() {
     if (sent < 0) return on_broken(error_of(sent));
     set(kWrote);
     touch();
-    busy_->last_sent = hub().loop().now().count();
+    busy_->last_sent = loop_state().loop().now().count();
     if (Throttle* throttle = this->throttle())
       throttle->used(Throttle::kWrite, static_cast<std::size_t>(sent));
+    // After a short send the socket's buffer is full: another call would only return EAGAIN.
     if (!was_all) break;
   }
   if (was_held && has_queue()) busy_->queue.stop_sharing(*this);
@@ -296,26 +299,26 @@ void Connection::flush() {
   update_wish();
 }
 
-// In the loop's own time. False if there is nothing left to go on with. One that is ending with
-// nothing queued has a farewell to say.
+// Sends the queue, from the loop. False if the connection was closed. With an empty queue and our
+// side ending, the transport may still have to send close_notify.
 bool Connection::send_queued() {
   if (!has_queue() && !is_ending()) return true;
   flush();
   return on_flushed();
 }
 
-// What flush() has made possible.
+// Handles the results of flush().
 bool Connection::on_flushed() {
   if (is_drained()) {
     go_on_reading();
-    if (is_heard() && !call([](StreamHandler& handler) { handler.on_drained(); })) return false;
+    if (may_report() && !call([](StreamHandler& handler) { handler.on_drained(); })) return false;
   }
   if (!offer_unread()) return false;
   drop_busy_state();
   return true;
 }
 
-// The queue is no longer full: passes in again what was left because of it.
+// The queue has drained: offers again the bytes that were left because it was full.
 void Connection::go_on_reading() {
   if (has(kLeftWhileFull)) set(kOffer);
   clear(kFull | kLeftWhileFull);
@@ -323,7 +326,7 @@ void Connection::go_on_reading() {
   update_wish();
 }
 
-// Nothing more can be sent. What the peer has sent before may still be there: it is read first.
+// Sending failed. Input that the peer sent before is read first.
 void Connection::on_broken(std::error_code error) {
   if (!take(Turn::refused)) return;
   set_error(error);
@@ -334,7 +337,7 @@ void Connection::on_broken(std::error_code error) {
 
 void Connection::on_reset() { on_broken(sys::error_code(-ECONNRESET)); }
 
-// By our own will, of which the peer knows nothing yet: what it sends has nothing to do with it.
+// Local abort: the peer has not failed, so its pending input is discarded.
 void Connection::give_up(std::error_code error) {
   if (!take(Turn::give_up)) return;
   set_error(error);

@@ -1,8 +1,8 @@
-// State: where a connection is in its life, and the one table of what becomes of it. The same table
-// is in docs/special-problems.md.
+// State: the states of a connection, and their transition table, which is also in
+// docs/special-problems.md.
 //
-// It is about our side. That the peer has ended its own is a condition beside it: neither side's
-// end is the other's. Together they are the end of the connection.
+// The states describe our side. The peer's end is a separate condition, since neither side's end
+// implies the other's. The connection ends when both have ended.
 #pragma once
 
 #include <cstddef>
@@ -11,26 +11,26 @@
 namespace spate {
 
 enum class State : std::uint8_t {
-  open,       // Written to.
-  ending,     // Our side ends once the queue has been sent.
-  ended,      // Our side has ended; the peer's may go on.
-  broken,     // Sending has failed. What the peer sent before that is read first.
-  closing,    // As `ending`; what comes is thrown away.
-  lingering,  // As `ended`; what comes is thrown away.
-  failed,     // To be closed with an error; nothing is sent or read any more.
-  closed,     // Nothing is left but to tell so.
-  over,       // Nothing at all.
+  open,       // Can be written to.
+  ending,     // Our side ends once the queue is sent.
+  ended,      // Our side has ended; the peer's may continue.
+  broken,     // Sending failed. Input that the peer sent before is read first.
+  closing,    // As `ending`; input is discarded.
+  lingering,  // As `ended`; input is discarded.
+  failed,     // Must be closed with an error; nothing is sent or read.
+  closed,     // Closed; only on_closed() is due.
+  over,       // on_closed() was called.
 };
 
-// What happens to it.
+// The events that change the state.
 enum class Turn : std::uint8_t {
   end,      // end(), or the peer's end.
-  close,    // close(), or the Stream is destroyed.
+  close,    // close(), or the Stream was destroyed.
   sent,     // The queue is empty.
-  refused,  // Sending has failed.
-  give_up,  // We cut it short ourselves: abort(), too much queued or unread.
-  shut,     // Its descriptor is closed, or was given away.
-  told,     // on_closed() is called, or never will be.
+  refused,  // Sending failed.
+  give_up,  // Local end: abort(), too much queued or unread.
+  shut,     // Its descriptor was closed or released.
+  told,     // on_closed() was called, or never will be.
 };
 
 namespace detail {

@@ -11,7 +11,7 @@ constexpr State kStates[] = {State::open,   State::ending,  State::ended,
 constexpr Turn kTurns[] = {Turn::end,     Turn::close, Turn::sent, Turn::refused,
                            Turn::give_up, Turn::shut,  Turn::told};
 
-TEST(ConnectionState, ChangesOnceByWhatIsDoneTwice) {
+TEST(ConnectionState, IgnoresRepeatedTransitions) {
   for (const State state : kStates) {
     for (const Turn turn : kTurns) {
       EXPECT_EQ(after(after(state, turn), turn), after(state, turn));
@@ -19,7 +19,7 @@ TEST(ConnectionState, ChangesOnceByWhatIsDoneTwice) {
   }
 }
 
-TEST(ConnectionState, IsNeverOpenAgain) {
+TEST(ConnectionState, NeverReopens) {
   for (const State state : kStates) {
     for (const Turn turn : kTurns) {
       EXPECT_TRUE(state == State::open || after(state, turn) != State::open);
@@ -27,13 +27,13 @@ TEST(ConnectionState, IsNeverOpenAgain) {
   }
 }
 
-TEST(ConnectionState, CanAlwaysBeShutAndTold) {
+TEST(ConnectionState, ReachesItsEndAfterShutAndReportFromEveryState) {
   for (const State state : kStates) {
     EXPECT_EQ(after(after(state, Turn::shut), Turn::told), State::over);
   }
 }
 
-TEST(ConnectionState, HearsNothingOnceItIsClosedOrGivenUp) {
+TEST(ConnectionState, IgnoresInputAfterCloseOrAbort) {
   for (const State state : kStates) {
     EXPECT_GT(after(state, Turn::close), State::broken);
     EXPECT_GT(after(state, Turn::give_up), State::broken);

@@ -1,5 +1,5 @@
-// CountedTransport: the transport of the connections that one listener has accepted, or one client
-// has made, which are counted here. It lives as long as its owner or one of them.
+// CountedTransport: the transport of the connections of one listener or client, which it counts. It
+// exists while its owner or one of them does.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace spate {
 
 class CountedTransport final : public SocketTransport {
  public:
-  // Told when a connection has been closed.
+  // Notified when a connection was closed.
   class Watcher {
    public:
     virtual void on_left(Connection& connection) = 0;
@@ -19,10 +19,10 @@ class CountedTransport final : public SocketTransport {
     ~Watcher() = default;
   };
 
-  CountedTransport(Hub& hub, Watcher& watcher) : SocketTransport(hub), watcher_(&watcher) {}
+  CountedTransport(LoopStreams& loop_state, Watcher& watcher)
+      : SocketTransport(loop_state), watcher_(&watcher) {}
 
-  // A connection that is counted. nullptr if memory has run out; `socket` is still the caller's
-  // then.
+  // Makes a counted connection. nullptr when memory runs out; `socket` is still the caller's then.
   Connection* adopt(sys::Descriptor& socket) {
     Connection* connection = Connection::adopt(*this, socket);
     if (connection == nullptr) return nullptr;
@@ -30,9 +30,9 @@ class CountedTransport final : public SocketTransport {
     ++connections_;
     return connection;
   }
-  // How many are open.
+  // Returns the number of open connections.
   std::size_t open() const { return open_; }
-  // The owner is going.
+  // Called by the owner's destructor.
   void abandon() {
     watcher_ = nullptr;
     if (connections_ == 0) delete this;
@@ -61,7 +61,7 @@ class CountedTransport final : public SocketTransport {
 
   Watcher* watcher_;
   std::size_t open_ = 0;
-  std::size_t connections_ = 0;  // Closed ones that their Stream still holds count, too.
+  std::size_t connections_ = 0;  // Includes closed ones whose Stream still exists.
 };
 
 }  // namespace spate

@@ -1,9 +1,8 @@
-// Deadlines: when to look at which connection again.
+// Deadlines: a heap of the times at which connections must be checked.
 //
-// A heap of times, one entry a connection that has a deadline. Postponing a deadline does not touch
-// it: the connection is looked at when the time that is noted here has come, and says when to look
-// again. So activity on a connection costs a store in the connection, and an idle one costs sixteen
-// bytes here.
+// A connection with a deadline has one entry. Postponing the deadline does not change the entry:
+// when its time comes, the connection computes the next one. So activity costs a store in the
+// connection, and an idle connection takes sixteen bytes here.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +15,16 @@ class Connection;
 
 class Deadlines {
  public:
-  // A connection's place in the heap: 1 + its index, 0 for none. Kept in the connection.
+  // 1 + the index of a connection's entry, 0 for none. Kept in the connection.
   using Place = std::uint32_t;
 
-  // Notes that `connection` is to be looked at by `when`, unless that is noted already. False when
-  // memory runs out.
+  // Ensures that `connection` is checked by `when`. False when memory runs out.
   bool note(Connection& connection, std::int64_t when);
-  // One that is noted.
+  // Removes an entry.
   void forget(Connection& connection);
-  // The earliest; INT64_MAX if there is none.
+  // Returns the earliest time; INT64_MAX for an empty heap.
   std::int64_t earliest() const { return heap_.empty() ? INT64_MAX : heap_[0].when; }
-  // The first connection whose time has come, no longer noted; nullptr if there is none.
+  // Removes and returns the first connection that is due; nullptr if none.
   Connection* take_due(std::int64_t now);
 
  private:
@@ -34,7 +32,7 @@ class Deadlines {
     std::int64_t when;
     Connection* connection;
   };
-  static constexpr std::size_t kWidth = 4;  // Children a node: one cache line.
+  static constexpr std::size_t kWidth = 4;  // Children per node: one cache line.
 
   void put(std::size_t index, Entry entry);
   void rise(std::size_t index, Entry entry);

@@ -4,13 +4,13 @@
 #include <cerrno>
 #include <new>
 
-#include "net/stream/hub.h"
+#include "net/stream/loop_streams.h"
 
 namespace spate {
 
-std::pair<Connection*, Connection*> MemoryEnd::make_pair(Hub& hub) {
-  auto* one = new (std::nothrow) MemoryEnd(hub);
-  auto* two = new (std::nothrow) MemoryEnd(hub);
+std::pair<Connection*, Connection*> MemoryEnd::make_pair(LoopStreams& loop_state) {
+  auto* one = new (std::nothrow) MemoryEnd(loop_state);
+  auto* two = new (std::nothrow) MemoryEnd(loop_state);
   Connection* first = one == nullptr ? nullptr : Connection::make(*one);
   Connection* second = two == nullptr || first == nullptr ? nullptr : Connection::make(*two);
   if (second == nullptr) {
@@ -29,19 +29,19 @@ std::pair<Connection*, Connection*> MemoryEnd::make_pair(Hub& hub) {
   return {first, second};
 }
 
-// Has the connection look, if there is something that it has asked for.
+// Feeds an event if a wanted one is pending.
 void MemoryEnd::tell() {
-  if (!hub().is_alive()) return;
+  if (!loop_state().is_alive()) return;
   Events events = Events::none;
   if (is_readable()) events |= wish_ & Events::read;
   if (is_writable()) events |= wish_ & Events::write;
-  if (any(events)) hub().loop().feed(connection_->node().head, events);
+  if (any(events)) loop_state().loop().feed(connection_->node().head, events);
 }
 
 long MemoryEnd::receive_own_way(Connection&, std::span<std::byte> room) {
   if (peer_reset_) return -ECONNRESET;
   if (inbox_.empty()) {
-    is_end_told_ = peer_ended_;
+    is_end_reported_ = peer_ended_;
     return peer_ended_ ? 0 : -EAGAIN;
   }
   const auto count = static_cast<long>(inbox_.read(room));
@@ -68,8 +68,8 @@ long MemoryEnd::send_own_way(Connection&, std::span<const Bytes> pieces) {
 bool MemoryEnd::want(Connection& connection, Events events) {
   wish_ = events;
   Node& head = connection.node().head;
-  const Events queued = hub().loop().clear_pending(head) & Events::custom;
-  if (any(queued)) hub().loop().feed(head, queued);
+  const Events queued = loop_state().loop().clear_pending(head) & Events::custom;
+  if (any(queued)) loop_state().loop().feed(head, queued);
   tell();
   return true;
 }
@@ -83,18 +83,19 @@ bool MemoryEnd::shut_down(Connection&) {
 
 void MemoryEnd::close(Connection& connection, bool reset) {
   wish_ = Events::none;
-  if (hub().has_loop()) hub().loop().clear_pending(connection.node().head);
+  if (loop_state().has_loop()) loop_state().loop().clear_pending(connection.node().head);
   if (peer_ == nullptr) return;
   peer_->peer_ended_ = true;
   peer_->peer_reset_ = reset || !inbox_.empty();
   peer_->peer_ = nullptr;
-  peer_->peer_reset_ ? peer_->tell_reset() : peer_->tell();
+  peer_->peer_reset_ ? peer_->report_reset() : peer_->tell();
   peer_ = nullptr;
 }
 
-// Who has read all there was does not look any more.
-void MemoryEnd::tell_reset() {
-  if (is_end_told_ && hub().is_alive()) connection_->on_reset();
+// A connection that has read the peer's end does not read any more, so the reset is reported
+// directly.
+void MemoryEnd::report_reset() {
+  if (is_end_reported_ && loop_state().is_alive()) connection_->on_reset();
   tell();
 }
 

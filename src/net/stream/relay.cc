@@ -1,15 +1,17 @@
 // relay() and copy(): two Streams, each with a handler that writes to the other.
 #include "spate/net/relay.h"
+#include "spate/named_callback.h"
 
 #include <algorithm>
 
+#include "core/loop_function.h"
 #include "core/user_code.h"
 #include "spate/assert.h"
 #include "spate/timer.h"
 
 namespace spate {
 
-// What a Relaying stands for.
+// The state behind a Relaying.
 class Relay {
  public:
   enum class Ways : std::uint8_t { one, both };
@@ -38,9 +40,9 @@ class Relay {
       is_closed_ = true;
     }
     bool is_closed() const { return is_closed_; }
-    // What has come from here for the other one.
+    // Bytes received here for the other side.
     std::uint64_t taken() const { return taken_; }
-    // Changes whenever something has come, or been sent.
+    // Changes whenever bytes were received or sent.
     std::uint64_t moved() const { return 2 * taken_ - stream_.queued(); }
 
    private:
@@ -59,7 +61,7 @@ class Relay {
     bool is_closed_ = false;
   };
 
-  // How often an idle one is looked at before it is given up.
+  // How often an idle relay is checked within its timeout.
   static constexpr int kLooks = 4;
 
   bool is_source(const Side& side) const { return ways_ == Ways::both || &side == &first_; }
@@ -69,19 +71,19 @@ class Relay {
   void finish(std::error_code error);
 
   const Ways ways_;
-  OnRelayed callback_;
+  LoopFunction<void(const RelayResult& result)> callback_;
   Timer looks_;
   Side first_;
   Side second_;
-  std::uint64_t moved_ = 0;  // When it was looked at last.
+  std::uint64_t moved_ = 0;  // The value at the last check.
   int quiet_looks_ = 0;
 };
 
 Relay::Relay(Stream first, Stream second, Ways ways, OnRelayed callback,
              const RelayOptions& options)
     : ways_(ways),
-      callback_(std::move(callback)),
-      looks_(first.loop(), bind<&Relay::on_look>(this)),
+      callback_(first.loop(), std::move(callback)),
+      looks_(first.loop(), named<Timer, ActiveKind::relay>(bind<&Relay::on_look>(this))),
       first_(*this, std::move(first), second_),
       second_(*this, std::move(second), first_) {
   first_.start();
@@ -99,7 +101,7 @@ std::size_t Relay::Side::on_data(Bytes bytes) {
   if (to.write(bytes)) {
     taken_ += bytes.size();
     if (to.is_full()) stream_.pause();
-  } else if (to.is_writable()) {  // Its limits refuse: bytes would be lost silently.
+  } else if (to.is_writable()) {  // Its limits refuse the write: the bytes would be lost silently.
     relay_.fail(Error::queue_full);
   }
   return bytes.size();
@@ -112,7 +114,7 @@ void Relay::Side::on_end() {
   stream_.close();
 }
 
-// ---- both
+// ---- both sides
 
 void Relay::on_closed(Side& other, std::error_code error) {
   if (error) other.abort();
@@ -131,12 +133,11 @@ void Relay::fail(std::error_code error) {
   finish(error);
 }
 
-// The last that is done: the callback may destroy us.
+// Must be the last action: the callback may destroy this.
 void Relay::finish(std::error_code error) {
   looks_.stop();
-  OnRelayed callback = std::move(callback_);
   const RelayResult result{.error = error, .forth = first_.taken(), .back = second_.taken()};
-  call_user("relay()", [&] { callback(result); });
+  call_user("relay()", [&] { callback_.call_last(result); });
 }
 
 void Relaying::abort() {

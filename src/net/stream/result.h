@@ -1,4 +1,4 @@
-// An Error among a transport's results, which are negated errnos otherwise.
+// An Error as a transport's result. Other errors are negated errnos.
 #pragma once
 
 #include "spate/error.h"

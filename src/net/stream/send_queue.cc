@@ -4,23 +4,23 @@
 #include <cerrno>
 #include <new>
 
-#include "net/stream/hub.h"
+#include "net/stream/loop_streams.h"
 #include "net/stream/transport.h"
 
 namespace spate {
 
 namespace {
 
-// A file that has to come from a disk keeps the loop waiting for no more than this.
+// The most bytes of a file per call, because reading from a disk blocks the loop.
 constexpr std::size_t kFilePart = 512 * 1024;
-// So much of a file is read and sent, with the bytes in front of it. Having the kernel send it is
-// worth its trouble for more only, and then the bytes in front go by themselves: what is copied in
-// front of pages makes each packet of both, and the whole a third dearer.
+// Up to this much of a file is read and sent together with the bytes in front of it. sendfile()
+// pays only for more; the bytes in front are then sent separately. (Sent together, each packet
+// would mix copied bytes and pages, which costs a third more.)
 constexpr std::size_t kReadPart = 32 * 1024;
-// A quarter of the largest block: so the blocks are no more than four times what is queued.
+// A quarter of the largest block, so that the blocks take at most four times the queued bytes.
 constexpr std::size_t kWorthSharing = 16 * 1024;
 
-// What is given to the transport with one call.
+// The pieces for one call of the transport.
 struct Portion {
   Portion(const Buffer& bytes, std::size_t limit) {
     for (const Bytes piece : bytes.pieces()) {
@@ -40,20 +40,20 @@ struct Portion {
 };
 
 void give_back(Connection& connection, Buffer&& spent) {
-  if (!spent.empty()) connection.hub().release_later(std::move(spent));
+  if (!spent.empty()) connection.loop_state().release_later(std::move(spent));
 }
 
 }  // namespace
 
-// Part of a file, or descriptors that go with the byte behind them.
+// A part of a file, or descriptors that are sent with the next byte.
 struct SendQueue::Attachment {
   ~Attachment() { close_descriptors({descriptors.begin(), descriptors.size()}); }
 
-  std::size_t ahead = 0;  // Bytes between the attachment before it, or the front, and this one.
+  std::size_t ahead = 0;  // Bytes between the previous attachment, or the front, and this one.
   sys::Descriptor file;
   std::int64_t offset = 0;
   std::size_t left = 0;
-  Array<int> descriptors;  // Ours.
+  Array<int> descriptors;  // Duplicates that it owns.
   Attachment* next = nullptr;
 };
 
@@ -106,7 +106,7 @@ long SendQueue::append_with(Bytes bytes, std::span<const int> descriptors) {
   return 0;
 }
 
-// Those that are worth it are kept as they are, and so are those for which memory has run out.
+// Copies shared pieces, except those that are large enough, and those for which memory ran out.
 void SendQueue::stop_sharing(Connection& connection) {
   if (!std::exchange(shares_, false)) return;
   Buffer kept;
@@ -130,7 +130,8 @@ SendQueue::Sent SendQueue::send(Connection& connection, std::size_t max) {
                                             : send_with_file(connection, max);
 }
 
-// How many bytes may go with one call: up to the next attachment, which may be in front itself.
+// Returns how many bytes may be sent with one call: up to the next attachment, not counting one at
+// the front.
 std::size_t SendQueue::run() const {
   if (first_ == nullptr) return bytes_.size();
   if (first_->ahead > 0) return first_->ahead;
@@ -153,13 +154,14 @@ void SendQueue::consume(Connection& connection, std::size_t count) {
   Buffer spent;
   bytes_.consume(count, spent);
   give_back(connection, std::move(spent));
-  if (first_ != nullptr && first_->ahead == 0) detach_first();  // It has gone with the first byte.
+  // Its descriptors were sent with the first byte.
+  if (first_ != nullptr && first_->ahead == 0) detach_first();
   if (first_ == nullptr) return;
   first_->ahead -= count;
   before_ -= count;
 }
 
-// What is read and not sent is read again.
+// Bytes that were read and not sent are read again.
 SendQueue::Sent SendQueue::send_with_file(Connection& connection, std::size_t max) {
   const std::size_t ahead = first_->ahead;
   Portion portion(bytes_, std::min(max, ahead));
@@ -193,7 +195,7 @@ SendQueue::Sent SendQueue::send_file(Connection& connection, std::size_t max) {
   const std::size_t part = std::min({max, first_->left, kFilePart});
   const long sent =
       connection.transport().send_file(connection, first_->file.get(), first_->offset, part);
-  if (sent == 0) return {-ENODATA, false};  // Shorter than was promised.
+  if (sent == 0) return {-ENODATA, false};  // The file is shorter than declared.
   if (sent > 0) consume_file(static_cast<std::size_t>(sent));
   return {sent, sent == static_cast<long>(part)};
 }

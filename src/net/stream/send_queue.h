@@ -1,8 +1,8 @@
-// SendQueue: what a connection has still to send, in its order: bytes, parts of files, and
-// descriptors that travel with bytes.
+// SendQueue: the output of a connection in order: bytes, parts of files, and descriptors that are
+// sent with bytes.
 //
-// The bytes are one Buffer. What is not bytes is attached at a place in it; most queues have no
-// attachment at all.
+// The bytes are one Buffer. Files and descriptors are attached at positions in it; most queues have
+// no attachment.
 #pragma once
 
 #include <cstddef>
@@ -28,33 +28,34 @@ class SendQueue {
   SendQueue& operator=(const SendQueue&) = delete;
 
   bool empty() const { return bytes_.empty() && first_ == nullptr; }
-  // Bytes to be sent, those of files included.
+  // Returns the number of bytes, including those of files.
   std::size_t size() const { return bytes_.size() + in_files_; }
-  // Those that are in memory.
+  // Returns the number of bytes in memory.
   std::size_t in_memory() const { return bytes_.size(); }
-  // Drops everything; bytes by reference go to `spent`.
+  // Drops everything; bytes by reference move to `spent`.
   void clear(Buffer& spent);
 
-  // False when memory runs out, and nothing has been appended.
+  // Appends. False, with nothing appended, when memory runs out.
   bool append(Bytes bytes) { return bytes_.append(bytes); }
   void append(Buffer&& buffer) { bytes_.append(std::move(buffer)); }
-  // By way of what other queues show, too. False: append() it.
+  // Appends a reference to bytes that other queues share. False: use append().
   bool append_shared(SharedWrites& writes, Bytes bytes) {
     if (!writes.append_to(bytes_, bytes)) return false;
     shares_ = true;
     return true;
   }
-  // What waits for long is not to keep blocks of which it needs little.
+  // Called for bytes that wait for long: must not keep large blocks alive for a few bytes.
   void stop_sharing(Connection& connection);
-  // Takes the file over, unless it answers false.
+  // Takes ownership of the file, unless it returns false.
   bool append_file(int file, std::int64_t offset, std::size_t size);
-  // Bytes and, with the first of them, duplicates of descriptors. 0 or a negated errno.
+  // Appends bytes and, with the first of them, duplicates of descriptors. Returns 0 or a negated
+  // errno.
   long append_with(Bytes bytes, std::span<const int> descriptors);
 
-  // What comes next is given to the transport, `most` bytes at most. `result` is its answer.
+  // Passes the next bytes to the transport, at most `most`. `result` is that of the transport.
   struct Sent {
     long result;
-    bool was_all;  // Nothing was left of what was given.
+    bool was_all;  // All bytes passed were taken.
   };
   Sent send(Connection& connection, std::size_t max);
 
@@ -74,9 +75,9 @@ class SendQueue {
   Buffer bytes_;
   Attachment* first_ = nullptr;
   Attachment* last_ = nullptr;
-  std::size_t before_ = 0;  // Bytes that come before the last attachment.
+  std::size_t before_ = 0;  // Bytes before the last attachment.
   std::size_t in_files_ = 0;
-  bool shares_ = false;  // append_shared() has put something in.
+  bool shares_ = false;  // append_shared() has added bytes.
 };
 
 }  // namespace spate

@@ -2,70 +2,65 @@
 
 #include <algorithm>
 
+#include "base/list_visit.h"
 #include "core/user_code.h"
 #include "spate/error.h"
 
 namespace spate {
 
-// A position in the list that stays valid when sessions are added or removed.
-class SessionList::Visit {
+class SessionList::Visit final : public ListVisit<Visit, Session> {
  public:
-  // Out of line, as g++ 12 else warns of a pointer that outlives the visit.
-  [[gnu::noinline]] Visit(SessionList& list, Session* first)
-      : list_(&list), next_(first), outer_(std::exchange(list.visits_, this)) {}
-  ~Visit() {
-    if (list_ != nullptr) list_->visits_ = outer_;
-  }
-  Visit(const Visit&) = delete;
-  Visit& operator=(const Visit&) = delete;
+  Visit(SessionList& list, Session* first) : ListVisit(list.visits_, first) {}
 
-  // nullptr at the end of the list, or at its destruction.
-  Session* take() {
-    if (list_ == nullptr || next_ == nullptr) return nullptr;
-    return std::exchange(next_, next_->next_);
-  }
-  bool has_list() const { return list_ != nullptr; }
-  bool is_at(const Session& session) const { return list_ != nullptr && next_ == &session; }
-
-  Visit* outer() const { return outer_; }
-  void leave_list() { list_ = nullptr; }
-  void pass(const Session& session) {
-    if (next_ == &session) next_ = session.next_;
-  }
-
- private:
-  SessionList* list_;
-  Session* next_;
-  Visit* const outer_;
+  static Session* next(const Session& session) { return session.next_; }
 };
 
 SessionList::SessionList(Loop& loop, const void* type)
-    : type_(type), sweep_(loop, [this] { sweep(); }), strays_(loop, [this] { end_strays(); }) {}
+    : type_(type),
+      sweep_(loop, [this] { sweep(); }),
+      strays_(loop, [this] { end_strays(); }),
+      loop_ends_(loop, [this] { drop_done(); }) {
+  loop_ends_.set_priority(kPriorityMin);  // After the program's own hooks.
+}
 
 SessionList::~SessionList() {
   drop_newcomers();
-  for (Visit* visit = visits_; visit != nullptr; visit = visit->outer()) visit->leave_list();
+  Visit::leave(visits_);
   destroy_all(live_);
   destroy_all(ended_);
 }
 
 void SessionList::destroy_all(Session*& first) {
-  while (Session* session = first) delete session;
+  while (first != nullptr) destroy(*first);
 }
 
-// ---- how a session comes and goes
-
-void SessionList::drop_newcomers() {
-  while (SessionNewcomer* newcomer = newcomers_) delete newcomer;
+// Unlinks it first, because its destructor may destroy the list.
+void SessionList::destroy(Session& session) {
+  unlink(session);
+  session.list_ = nullptr;
+  delete &session;
 }
 
-bool SessionList::enter(Session& session, Stream stream) {
+// ---- begin and end of sessions
+
+bool SessionList::drop_newcomers() {
+  const Visit visit(*this, nullptr);
+  while (visit.has_list() && pending_ != nullptr) {
+    PendingSession* pending = pending_;
+    pending->leave();
+    delete pending;
+  }
+  return visit.has_list();
+}
+
+bool SessionList::enter(Session& session, Stream stream, std::unique_ptr<Address> client) {
   link(session);
   session.stream_ = std::move(stream);
+  session.client_ = std::move(client);
   const Visit visit(*this, &session);
   session.on_open();
   if (!visit.is_at(session)) return false;
-  session.stream_.start(session);
+  session.start();
   if (is_draining()) drain(session);
   return visit.is_at(session);
 }
@@ -79,10 +74,10 @@ void SessionList::retire(Session& session) {
 void SessionList::close(Session& session, OnClosed on_closed, std::error_code error) {
   move_to_ended(session);
   const Visit visit(*this, &session);
-  session.is_being_told_ = true;
+  session.is_in_on_closed_ = true;
   on_closed(session, error);
   if (!visit.is_at(session)) return;
-  session.is_being_told_ = false;
+  session.is_in_on_closed_ = false;
   sweep_soon();
 }
 
@@ -103,30 +98,37 @@ void SessionList::link(Session& session) {
 }
 
 void SessionList::unlink(Session& session) {
-  for (Visit* visit = visits_; visit != nullptr; visit = visit->outer()) visit->pass(session);
+  Visit::pass(visits_, session);
   if (session.next_ != nullptr) session.next_->previous_ = session.previous_;
   (session.previous_ == nullptr ? first_of(session) : session.previous_->next_) = session.next_;
   if (!session.is_over_) --size_;
 }
 
+// The last that is done: they may own the list.
+void SessionList::drop_done() { const auto gone = std::move(done_); }
+
 void SessionList::sweep_soon() {
   if (!sweep_.start(Nanos{0})) sweep_.feed();
 }
 
-// One that is being told stays: it may be running the loop that calls this.
+// A session in on_closed() stays: that may be running the loop that calls this.
 void SessionList::sweep() {
   Visit visit(*this, ended_);
   while (Session* session = visit.take()) {
-    if (!session->is_being_told_) delete session;
+    if (!session->is_in_on_closed_) destroy(*session);
   }
-  if (!visit.has_list() || !empty() || newcomers_ != nullptr) return;
+  if (!visit.has_list() || !empty() || pending_ != nullptr) return;
   strays_.stop();
-  if (!done_) return;
-  std::move_only_function<void()> done = std::exchange(done_, {});
-  call_user("Sessions", done);
+  // Each call may destroy the list, open a session, or run the loop, which calls the others.
+  for (std::size_t left = done_.size(); left > 0 && !done_.empty(); --left) {
+    std::move_only_function<void()> done = std::move(done_.front());
+    done_.erase(done_.begin());
+    call_user("Sessions", done);
+    if (!visit.has_list() || !empty()) return;
+  }
 }
 
-// ---- what is done to all of them
+// ---- operations on all sessions
 
 bool SessionList::visit_each(Visitor visitor, void* context) {
   Session* session = live_;
@@ -140,14 +142,17 @@ bool SessionList::visit_each(Visitor visitor, void* context) {
 void SessionList::drain(Nanos grace, std::move_only_function<void()> done) {
   drained_by_ = deadline_after(loop().now(), grace);
   ++drains_;
-  done_ = std::move(done);
+  if (done) {
+    done_.push_back(std::move(done));
+    loop_ends_.start();
+  }
   if (stop_listening_) stop_listening_();
-  if (newcomers_ != nullptr) watch_strays();
+  if (pending_ != nullptr) watch_strays();
   const Visitor drain_one = [](Session& session, void*) { session.list_->drain(session); };
   if (visit_each(drain_one, nullptr) && empty()) sweep_soon();
 }
 
-// Once for each drain(), whatever happens meanwhile.
+// Calls on_drain() once for each drain(), even if a call causes others.
 void SessionList::drain(Session& session) {
   if (std::exchange(session.drain_, drains_) == drains_) return;
   if (session.stream_.is_open()) {
@@ -170,16 +175,16 @@ void SessionList::end(Session& session, std::error_code error) {
 }
 
 void SessionList::end_all(std::error_code error) {
-  drop_newcomers();
+  if (!drop_newcomers()) return;
   const Visitor end_one = [](Session& session, void* context) {
     session.list_->end(session, *static_cast<std::error_code*>(context));
   };
   visit_each(end_one, &error);
 }
 
-// The grace is over, and nothing else would end them.
+// Ends sessions after the grace that have no open Stream which would end them.
 void SessionList::end_strays() {
-  drop_newcomers();
+  if (!drop_newcomers()) return;
   const Visitor end_one = [](Session& session, void*) {
     if (!session.stream_.is_open()) session.list_->end(session, Error::deadline);
   };

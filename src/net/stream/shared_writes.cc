@@ -6,13 +6,14 @@ namespace spate {
 
 namespace {
 
-// As large as the blocks of a Buffer become.
+// The size of a Buffer's largest blocks.
 constexpr std::size_t kCapacity = 64 * 1024 - 64;
 
 }  // namespace
 
-// A queue that shows the newest copy goes on behind it: what is written again and again, the end of
-// a line, is then copied for each message, and does not part them.
+// Returns the copy of known bytes. If a queue ends with the newest copy, the bytes are copied again
+// after it rather than referenced: a short text that is written repeatedly, such as a line end,
+// would otherwise split the queue into pieces.
 const std::byte* SharedWrites::find_copy(Bytes bytes, const std::byte* end) {
   for (Known& known : known_) {
     if (!known.lies_where(bytes)) continue;
@@ -38,7 +39,7 @@ SharedWrites::Known& SharedWrites::oldest() {
   });
 }
 
-// Behind the others.
+// Appends to the block.
 const std::byte* SharedWrites::copy(Bytes bytes) {
   if (copies_.size() + bytes.size() > kCapacity) begin_block();
   const bool is_first = copies_.empty();

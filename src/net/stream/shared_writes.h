@@ -1,12 +1,12 @@
-// SharedWrites: what is written to one connection after another is copied once for all of them.
+// SharedWrites: copies bytes once if they are written to several connections in succession.
 //
-// The queues that are held back show one block, in which messages lie one behind the other: so a
-// message that goes to the same connections as the one before is a few more bytes of what each
-// queue shows already, and leaves in the same piece.
+// The corked queues refer to one block, in which the messages are contiguous. So the next message
+// to the same connections only extends the piece that each queue already refers to, and is sent in
+// the same piece.
 //
-// Bytes are known again by where they lie, and are then compared: their memory may hold something
-// else by now. The first connection gets a copy of its own, since most writes go to one only;
-// after a write that was shared, the next few messages are expected to be, too.
+// Bytes are recognized by their address and then compared, because their memory may have other
+// contents by then. The first connection gets its own copy, since most writes go to one connection
+// only. After a write that was shared, the next few messages are expected to be shared, too.
 #pragma once
 
 #include <array>
@@ -26,7 +26,8 @@ class SharedWrites {
   SharedWrites(const SharedWrites&) = delete;
   SharedWrites& operator=(const SharedWrites&) = delete;
 
-  // False, and nothing is appended: a copy of its own is as good, or memory has run out.
+  // Appends to `queue`. False, with nothing appended, if an own copy is as good, or when memory
+  // runs out.
   bool append_to(Buffer& queue, Bytes bytes) {
     if (bytes.size() > kLargest) return false;
     const Bytes shown = queue.back();
@@ -51,7 +52,8 @@ class SharedWrites {
     std::uint32_t since = 0;  // The greatest is the newest.
   };
 
-  // For a queue that ends at `end`, or is empty. nullptr: it needs one of its own.
+  // Returns the copy for a queue that ends at `end`, or is empty (nullptr). nullptr: it needs its
+  // own copy.
   const std::byte* copy_of(Bytes bytes, const std::byte* end) {
     const bool goes_on = end == last_->copy || end == nullptr;
     if (!goes_on || !last_->lies_where(bytes) || !last_->has_copy_of(bytes))
@@ -65,11 +67,11 @@ class SharedWrites {
   const std::byte* copy(Bytes bytes);
   void begin_block();
 
-  Buffer copies_;  // One piece, which is begun anew when it is full.
+  Buffer copies_;  // One piece; replaced when it is full.
   const std::byte* block_ = nullptr;
   std::array<Known, kKnown> known_;
   Known* last_ = known_.data();  // The newest.
-  std::uint32_t expected_ = 0;   // So many new messages are expected to be shared.
+  std::uint32_t expected_ = 0;   // How many new messages are expected to be shared.
 };
 
 }  // namespace spate

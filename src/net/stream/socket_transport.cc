@@ -2,7 +2,7 @@
 
 #include <cerrno>
 
-#include "net/stream/hub.h"
+#include "net/stream/loop_streams.h"
 #include "sys/socket.h"
 
 namespace spate {
@@ -18,20 +18,20 @@ msghdr message_of(std::span<const Bytes> pieces) {
 
 }  // namespace
 
-// ---- both
+// ---- both transports
 
 bool ReadinessTransport::want(Connection& connection, Events events) {
   FdNode& node = connection.node();
   if ((node.head.active | node.head.pending) != 0) return want_otherwise(node, events);
   node.events = (node.events & kFdIsNew) | static_cast<std::uint32_t>(events);
-  return !any(events) || hub().loop().start(node);
+  return !any(events) || loop_state().loop().start(node);
 }
 
-// Than it did, of one that is watched or has something queued.
+// Changes the interest of a descriptor that is watched or has a queued event.
 bool ReadinessTransport::want_otherwise(FdNode& node, Events events) {
   const auto wanted = static_cast<std::uint32_t>(events);
   if (node.head.active != 0 && node.events == wanted) return true;
-  Loop& loop = hub().loop();
+  Loop& loop = loop_state().loop();
   const Events queued =
       node.head.pending == 0 ? Events::none : loop.clear_pending(node.head) & Events::custom;
   if (node.head.active != 0) loop.stop(node);
@@ -42,13 +42,13 @@ bool ReadinessTransport::want_otherwise(FdNode& node, Events events) {
 
 void ReadinessTransport::close(Connection& connection, bool) {
   FdNode& node = connection.node();
-  if (hub().has_loop()) hub().loop().stop_before_close(node);
+  if (loop_state().has_loop()) loop_state().loop().stop_before_close(node);
   sys::Descriptor closing(node.fd);
   node.fd = -1;
 }
 
 int ReadinessTransport::release(Connection& connection) {
-  hub().loop().stop_now(connection.node());
+  loop_state().loop().stop_now(connection.node());
   return std::exchange(connection.node().fd, -1);
 }
 
@@ -58,7 +58,7 @@ long SocketTransport::send_own_way(Connection& connection, std::span<const Bytes
   return sys::send_message(connection.fd(), message_of(pieces));
 }
 
-// Not every file can be sent by the kernel: those of /proc, for instance.
+// The kernel cannot send every file: those of /proc, for instance.
 long SocketTransport::send_file(Connection& connection, int file, std::int64_t offset,
                                 std::size_t size) {
   const long sent = sys::send_file_without_signal(connection.fd(), file, offset, size);
@@ -94,17 +94,20 @@ bool SocketTransport::shut_down(Connection& connection) {
 }
 
 void SocketTransport::close(Connection& connection, bool reset) {
-  if (reset && !hub().is_foreign()) sys::reset_on_close(connection.fd());
+  if (reset && !connection.is_parents()) sys::reset_on_close(connection.fd());
   ReadinessTransport::close(connection, reset);
 }
 
 // ---- files
 
-// The writing end of a pipe has nothing to read but that the reader has gone.
+// A write-only descriptor has no input. That of a pipe becomes ready when the reader closes its
+// end. Others (a file, /dev/null, a terminal) may be ready all the time.
 long FileTransport::receive_own_way(Connection& connection, std::span<std::byte> room) {
   const long result = sys::read(connection.fd(), room.data(), room.size());
   if (result != -EBADF) return result;
-  return sys::has_reader(connection.fd()) ? -EAGAIN : -EPIPE;
+  const short found = sys::look_for_input(connection.fd());
+  if (found == POLLIN) connection.read_no_more();
+  return found == 0 || found == POLLIN ? -EAGAIN : -EPIPE;
 }
 
 long FileTransport::send_own_way(Connection& connection, std::span<const Bytes> pieces) {
@@ -112,7 +115,7 @@ long FileTransport::send_own_way(Connection& connection, std::span<const Bytes> 
                                    static_cast<int>(pieces.size()));
 }
 
-// The reader of a pipe sees the end when the descriptor is closed.
+// The reader of a pipe gets EOF when the descriptor is closed.
 bool FileTransport::shut_down(Connection& connection) {
   if (sys::is_write_only(connection.fd())) connection.set_one_way();
   return true;

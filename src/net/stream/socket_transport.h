@@ -1,12 +1,12 @@
-// SocketTransport, FileTransport: bytes through the kernel's sockets, and through pipes and
-// whatever else is read and written as a file. Readiness comes from the loop.
+// SocketTransport, FileTransport: move bytes through sockets, and through pipes and other
+// descriptors that are read and written as files. The loop reports readiness.
 #pragma once
 
 #include "net/stream/transport.h"
 
 namespace spate {
 
-// What the two have in common: a descriptor that the loop watches.
+// The common base: a descriptor that the loop watches.
 class ReadinessTransport : public Transport {
  public:
   using Transport::Transport;
@@ -24,7 +24,7 @@ class ReadinessTransport : public Transport {
 
 class SocketTransport : public ReadinessTransport {
  public:
-  explicit SocketTransport(Hub& hub) : ReadinessTransport(hub, Way::socket) {}
+  explicit SocketTransport(LoopStreams& loop_state) : ReadinessTransport(loop_state, Way::socket) {}
   long send_file(Connection& connection, int file, std::int64_t offset, std::size_t size) override;
   long send_descriptors(Connection& connection, std::span<const Bytes> pieces,
                         std::span<const int> descriptors) override;

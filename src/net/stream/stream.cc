@@ -1,4 +1,4 @@
-// Stream's face: each function hands over to its Connection.
+// Stream: each function forwards to its Connection.
 #include "spate/net/stream.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include "core/ownership.h"
 #include "net/socket_address.h"
 #include "net/stream/connection.h"
-#include "net/stream/hub.h"
+#include "net/stream/loop_streams.h"
 #include "net/stream/memory_end.h"
 #include "spate/assert.h"
 #include "sys/socket.h"
@@ -24,15 +24,15 @@ std::unexpected<std::error_code> failed(long error) {
 constexpr std::int64_t kMillisecond = 1'000'000;
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-// As many whole units as the kernel can be told.
+// Returns a time in whole units, rounded up and clamped to an int.
 int rounded_up(Nanos time, std::int64_t unit) {
   const std::int64_t units = time.count() / unit + (time.count() % unit > 0);
   return static_cast<int>(std::clamp<std::int64_t>(units, INT_MIN, INT_MAX));
 }
 
 [[maybe_unused]] bool may_use(const Connection& connection) {
-  const Hub& hub = connection.hub();
-  return !hub.is_alive() || may_touch(hub.loop());
+  const LoopStreams& loop_state = connection.loop_state();
+  return !loop_state.is_alive() || may_touch(loop_state.loop());
 }
 
 }  // namespace
@@ -42,11 +42,11 @@ void close_descriptors(std::span<const int> descriptors) {
 }
 
 Result<Stream> Stream::adopt(Loop& loop, int fd) {
-  Hub* hub = Hub::of(loop);
-  if (hub == nullptr) return failed(ENOMEM);
+  LoopStreams* loop_state = LoopStreams::of(loop);
+  if (loop_state == nullptr) return failed(ENOMEM);
   if (const long result = sys::set_nonblocking(fd); result < 0) return failed(-result);
-  Transport& transport = sys::is_socket(fd) ? static_cast<Transport&>(hub->sockets())
-                                            : static_cast<Transport&>(hub->files());
+  Transport& transport = sys::is_socket(fd) ? static_cast<Transport&>(loop_state->sockets())
+                                            : static_cast<Transport&>(loop_state->files());
   Connection* connection = Connection::make(transport, fd);
   if (connection == nullptr) return failed(ENOMEM);
   return Stream(connection);
@@ -67,14 +67,15 @@ Result<std::pair<Stream, Stream>> Stream::socket_pair(Loop& loop) {
 }
 
 Result<std::pair<Stream, Stream>> Stream::memory_pair(Loop& loop) {
-  Hub* hub = Hub::of(loop);
-  if (hub == nullptr) return failed(ENOMEM);
-  const auto [first, second] = MemoryEnd::make_pair(*hub);
+  LoopStreams* loop_state = LoopStreams::of(loop);
+  if (loop_state == nullptr) return failed(ENOMEM);
+  const auto [first, second] = MemoryEnd::make_pair(*loop_state);
   if (first == nullptr) return failed(ENOMEM);
   return std::pair(Stream(first), Stream(second));
 }
 
-// Every call of the owner's comes by here. An empty Stream behaves as a closed one.
+// All calls of the owner use this function, which asserts the thread. An empty Stream behaves as a
+// closed one.
 Connection* Stream::connection() const {
   SPATE_ASSERT(connection_ == nullptr || may_use(*connection_), kWrongThread);
   return connection_;
@@ -161,6 +162,7 @@ void Stream::resume() {
   if (connection() != nullptr) connection()->resume();
 }
 bool Stream::want(std::size_t size) { return connection() != nullptr && connection()->want(size); }
+bool Stream::is_quiet() const { return connection() != nullptr && connection()->is_quiet(); }
 Bytes Stream::unread() const { return connection() == nullptr ? Bytes() : connection()->unread(); }
 bool Stream::is_paused() const { return connection() != nullptr && connection()->is_paused(); }
 
@@ -197,7 +199,7 @@ bool Stream::join(RateGroup* group) { return connection() != nullptr && connecti
 
 Loop& Stream::loop() const {
   SPATE_ASSERT(connection_ != nullptr, "this Stream is empty, or was moved away");
-  return connection()->hub().loop();
+  return connection()->loop_state().loop();
 }
 int Stream::fd() const { return connection() == nullptr ? -1 : connection()->fd(); }
 
@@ -206,7 +208,7 @@ Address Stream::peer_address() const { return peer_address_of(fd()); }
 
 // ---- options
 
-// A closed one has no socket; in memory there never was one.
+// A closed Stream and one in memory have no socket.
 std::error_code Stream::set_option(int level, int name, int value) {
   if (is_open() && fd() < 0) return sys::error_code(-ENOTSOCK);
   return sys::error_code(sys::set_option(fd(), level, name, value));

@@ -4,7 +4,7 @@
 
 #include "core/ownership.h"
 #include "net/stream/connection.h"
-#include "net/stream/hub.h"
+#include "net/stream/loop_streams.h"
 #include "net/stream/transport.h"
 #include "spate/assert.h"
 #include "sys/tcp_info.h"
@@ -20,10 +20,10 @@ constexpr std::string_view kStateNames[kStreamStates] = {
 
 std::string_view name_of(StreamState state) { return kStateNames[static_cast<std::size_t>(state)]; }
 
-// The ticks wrap after a century or so.
+// The ticks wrap around after about a century.
 Nanos Connection::age() const {
-  return hub().is_alive() ? Nanos{std::int64_t{age_now() - node_.head.extra} << kAgeBits}
-                          : Nanos{0};
+  return loop_state().is_alive() ? Nanos{std::int64_t{age_now() - node_.head.extra} << kAgeBits}
+                                 : Nanos{0};
 }
 
 StreamState Connection::public_state() const {
@@ -69,21 +69,20 @@ StreamInfo stream_info(const Stream& stream) {
 std::optional<TcpInfo> tcp_info(const Stream& stream) {
   sys::TcpInfo known;
   if (sys::tcp_info(stream.fd(), known) < 0) return std::nullopt;
-  const ::tcp_info& first = known.first;
-  return TcpInfo{.since_received = std::chrono::milliseconds(first.tcpi_last_data_recv),
-                 .since_sent = std::chrono::milliseconds(first.tcpi_last_data_sent),
+  return TcpInfo{.since_received = std::chrono::milliseconds(known.since_received_ms),
+                 .since_sent = std::chrono::milliseconds(known.since_sent_ms),
                  .received = known.bytes_received,
                  .sent = known.bytes_acknowledged,
                  .unsent = known.unsent_bytes,
-                 .round_trip = std::chrono::microseconds(first.tcpi_rtt),
-                 .retransmitted = first.tcpi_total_retrans};
+                 .round_trip = std::chrono::microseconds(known.round_trip_us),
+                 .retransmitted = known.total_retransmitted};
 }
 
 void show_streams(Loop& loop, ShowStream show, void* context) {
   SPATE_ASSERT(may_touch(loop), kWrongThread);
-  Hub* hub = Hub::of(loop);
-  if (hub == nullptr) return;
-  hub->show_all([=](Connection& connection) {
+  LoopStreams* loop_state = LoopStreams::of(loop);
+  if (loop_state == nullptr) return;
+  loop_state->show_all([=](Connection& connection) {
     Stream stream = Connection::stream_of(&connection);
     show(context, stream);
     Connection::take_back(stream);

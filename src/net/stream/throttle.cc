@@ -8,10 +8,10 @@ namespace spate {
 
 namespace {
 
-constexpr std::uint64_t kNanoseconds = 1'000'000'000;  // In a second.
-// No more at a time than one read brings.
+constexpr std::uint64_t kNanoseconds = 1'000'000'000;  // Per second.
+// The size of one read.
 constexpr std::size_t kLargestPortion = 64 * 1024;
-// Beyond it a rate is none: it would be a nanosecond for eight bytes.
+// Faster rates are unlimited: a nanosecond would be more than eight bytes.
 constexpr std::uint64_t kFastest = 8 * kNanoseconds;
 
 }  // namespace
@@ -32,6 +32,8 @@ std::int64_t RateBucket::time_of(std::uint64_t count) const {
   return static_cast<std::int64_t>(count * kNanoseconds / rate_);
 }
 
+// The bucket is stored as the time at which it has produced all tokens that were taken, so nothing
+// has to refill it. For a full bucket that is `full_` ago: an older time allows a larger burst.
 std::int64_t RateBucket::take(std::size_t count, std::int64_t now) {
   empty_at_ = std::max(empty_at_, now - full_) + time_of(count);
   return empty_at_;
@@ -49,17 +51,17 @@ RateGroup::RateGroup(const RateLimits& limits) { set_limits(limits); }
 RateGroup::~RateGroup() {
   while (Throttle* member = first_) {
     member->leave();
-    member->tell_owner();
+    member->notify_owner();
   }
 }
 
-// What members hold was counted by the old rates, so it goes back first.
+// Returns the members' unused tokens first, which were counted by the old rates.
 void RateGroup::set_limits(const RateLimits& limits) {
   for (Throttle* member = first_; member != nullptr; member = member->next_)
     member->give_back_credit();
   buckets_[Throttle::kRead].set(limits.read);
   buckets_[Throttle::kWrite].set(limits.write);
-  for (Throttle* member = first_; member != nullptr; member = member->next_) member->tell_owner();
+  for (Throttle* member = first_; member != nullptr; member = member->next_) member->notify_owner();
 }
 
 // ---- Throttle
@@ -72,7 +74,7 @@ void Throttle::set_limits(const RateLimits& limits) {
   sides_[kWrite].own.set(limits.write);
 }
 
-// What has been taken and not used.
+// Returns tokens that were taken and not used.
 void Throttle::give_back_credit() {
   for (const Direction direction : {kRead, kWrite}) {
     Side& side = sides_[direction];
@@ -82,8 +84,8 @@ void Throttle::give_back_credit() {
   }
 }
 
-// *this may be gone afterwards.
-void Throttle::tell_owner() {
+// May destroy this.
+void Throttle::notify_owner() {
   if (owner_ != nullptr) owner_->on_throttle_changed();
 }
 
@@ -117,7 +119,7 @@ RateBucket* Throttle::shared(Direction direction) const {
   return group_ == nullptr ? nullptr : &group_->buckets_[direction];
 }
 
-// 0 if nothing limits this direction.
+// Returns 0 if this direction is not limited.
 std::size_t Throttle::portion(Direction direction) const {
   const RateBucket& own = sides_[direction].own;
   const RateBucket* shared = this->shared(direction);

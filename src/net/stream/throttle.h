@@ -1,4 +1,4 @@
-// Throttle: the rate limits of one connection: its own buckets, and those of the group it is in.
+// Throttle: the rate limits of one connection: its own buckets, and those of its group.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +21,11 @@ class Throttle {
   Throttle& operator=(const Throttle&) = delete;
 
   void set_limits(const RateLimits& limits);
-  // nullptr: in none.
+  // Joins a group, or leaves it (nullptr).
   void join(RateGroup* group);
   bool has_limits() const;
 
-  // How many bytes may move now. If there are none, not before opens_at().
+  // Returns how many bytes may move now. If none, wait until opens_at().
   std::size_t allowance(Direction direction, std::int64_t now);
   std::int64_t opens_at(Direction direction) const { return sides_[direction].opens_at; }
   void used(Direction direction, std::size_t count);
@@ -35,12 +35,12 @@ class Throttle {
 
   struct Side {
     RateBucket own;
-    std::size_t credit = 0;     // Tokens that have been taken and not used.
-    std::int64_t opens_at = 0;  // When they may be.
+    std::size_t credit = 0;     // Tokens that were taken and not used.
+    std::int64_t opens_at = 0;  // When they may be used.
   };
 
   void give_back_credit();
-  void tell_owner();
+  void notify_owner();
   RateBucket* shared(Direction direction) const;
   std::size_t portion(Direction direction) const;
 
@@ -49,7 +49,7 @@ class Throttle {
   Connection* owner_;
   Side sides_[2];
   RateGroup* group_ = nullptr;
-  Throttle* next_ = nullptr;  // In the group.
+  Throttle* next_ = nullptr;  // Links of the group's list.
   Throttle* previous_ = nullptr;
 };
 

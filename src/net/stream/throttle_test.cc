@@ -11,8 +11,8 @@ namespace {
 constexpr std::int64_t kStart = 1'000'000'000'000;
 constexpr std::int64_t kNanoseconds = 1'000'000'000;  // In a second.
 
-// Uses all that it is given, from `start` until `end`, looking when it is told to. Returns how
-// much.
+// Uses the whole allowance from `start` until `end`, and checks again when the throttle says so.
+// Returns the number of bytes.
 std::uint64_t use_all(Throttle& throttle, std::int64_t start, std::int64_t end) {
   std::uint64_t used = 0;
   for (std::int64_t now = start; now < end;) {
@@ -24,7 +24,7 @@ std::uint64_t use_all(Throttle& throttle, std::int64_t start, std::int64_t end) 
   return used;
 }
 
-TEST(ThrottleTest, WithoutLimitsAllowsEverything) {
+TEST(ThrottleTest, ThrottleWithoutLimitsAllowsEverything) {
   Throttle throttle;
   EXPECT_FALSE(throttle.has_limits());
   EXPECT_EQ(throttle.allowance(Throttle::kRead, kStart), SIZE_MAX);
@@ -33,7 +33,7 @@ TEST(ThrottleTest, WithoutLimitsAllowsEverything) {
   EXPECT_EQ(throttle.allowance(Throttle::kWrite, kStart), SIZE_MAX);
 }
 
-TEST(ThrottleTest, GivesTheBurstAtOnceAndThenTheRate) {
+TEST(ThrottleTest, BurstIsAvailableAtOnceFollowedByTheRate) {
   Throttle throttle;
   throttle.set_limits({.read = {.bytes_per_second = 10'000, .burst = 800}, .write = {}});
   EXPECT_EQ(use_all(throttle, kStart, kStart + 1), 800u);
@@ -42,7 +42,7 @@ TEST(ThrottleTest, GivesTheBurstAtOnceAndThenTheRate) {
   EXPECT_LE(used, 10'000u);
 }
 
-TEST(ThrottleTest, SavesNoMoreThanTheBurst) {
+TEST(ThrottleTest, UnusedAllowanceIsLimitedToTheBurst) {
   Throttle throttle;
   throttle.set_limits({.read = {.bytes_per_second = 10'000, .burst = 800}, .write = {}});
   use_all(throttle, kStart, kStart + kNanoseconds);
@@ -52,7 +52,7 @@ TEST(ThrottleTest, SavesNoMoreThanTheBurst) {
   EXPECT_LE(used, 800u + 100u);
 }
 
-TEST(ThrottleTest, KeepsTheRateWhenOnlyAPartOfAPortionIsUsed) {
+TEST(ThrottleTest, RateIsKeptWhenAllowancesArePartlyUsed) {
   std::mt19937 random(1);
   Throttle throttle;
   throttle.set_limits({.read = {.bytes_per_second = 50'000, .burst = 4'000}, .write = {}});
@@ -76,7 +76,7 @@ TEST(ThrottleTest, SharesAGroupsRateEvenly) {
   for (Throttle& member : members) member.join(&group);
   EXPECT_EQ(group.members(), 5u);
   std::fill(std::begin(looks), std::end(looks), kStart);
-  for (;;) {  // Whoever is due next takes what it gets.
+  for (;;) {  // The member that is due next uses its allowance.
     const std::size_t i = std::size_t(std::min_element(looks, looks + 5) - looks);
     if (looks[i] >= kStart + 10 * kNanoseconds) break;
     const std::size_t max = members[i].allowance(Throttle::kRead, looks[i]);
@@ -90,7 +90,7 @@ TEST(ThrottleTest, SharesAGroupsRateEvenly) {
   }
 }
 
-TEST(ThrottleTest, ObeysTheStricterOfItsOwnAndTheGroups) {
+TEST(ThrottleTest, StricterOfOwnAndGroupLimitsApplies) {
   RateGroup group({.read = {.bytes_per_second = 100'000, .burst = 8'000}, .write = {}});
   Throttle throttle;
   throttle.join(&group);
@@ -100,7 +100,7 @@ TEST(ThrottleTest, ObeysTheStricterOfItsOwnAndTheGroups) {
   EXPECT_LE(used, 10'200u);
 }
 
-TEST(ThrottleTest, AGroupThatGoesLeavesItsMembersFree) {
+TEST(ThrottleTest, DestroyedGroupLeavesItsMembersUnlimited) {
   Throttle throttle;
   {
     RateGroup group({.read = {.bytes_per_second = 10, .burst = 10}, .write = {}});
@@ -111,7 +111,7 @@ TEST(ThrottleTest, AGroupThatGoesLeavesItsMembersFree) {
   EXPECT_EQ(throttle.allowance(Throttle::kRead, kStart), SIZE_MAX);
 }
 
-TEST(ThrottleTest, AMemberThatGoesGivesBackWhatItHasNotUsed) {
+TEST(ThrottleTest, DestroyedMemberReturnsItsUnusedAllowance) {
   RateGroup group({.read = {.bytes_per_second = 1'000, .burst = 800}, .write = {}});
   Throttle stays;
   stays.join(&group);
@@ -124,7 +124,7 @@ TEST(ThrottleTest, AMemberThatGoesGivesBackWhatItHasNotUsed) {
   EXPECT_EQ(use_all(stays, kStart, kStart + 1), 800u);
 }
 
-TEST(ThrottleTest, TakesExtremeRates) {
+TEST(ThrottleTest, ExtremeRatesAreAccepted) {
   Throttle slowest;
   slowest.set_limits({.read = {.bytes_per_second = 1}, .write = {}});
   EXPECT_EQ(use_all(slowest, kStart, kStart + 10 * kNanoseconds), 10u);
@@ -136,7 +136,7 @@ TEST(ThrottleTest, TakesExtremeRates) {
   EXPECT_EQ(fast.allowance(Throttle::kRead, kStart), 64u * 1024);
 }
 
-TEST(ThrottleTest, WhoseLimitsChangeGivesBackWhatItHasNotUsed) {
+TEST(ThrottleTest, ChangedLimitsReturnTheUnusedAllowance) {
   RateGroup group({.read = {.bytes_per_second = 1'000, .burst = 800}, .write = {}});
   Throttle changes;
   Throttle stays;
@@ -149,7 +149,7 @@ TEST(ThrottleTest, WhoseLimitsChangeGivesBackWhatItHasNotUsed) {
   EXPECT_EQ(use_all(stays, kStart, kStart + 1), 800u);
 }
 
-TEST(ThrottleTest, WhoJoinsUsesNothingThatTheGroupHasNotGiven) {
+TEST(ThrottleTest, JoiningMemberUsesOnlyTheGroupAllowance) {
   RateGroup group({.read = {.bytes_per_second = 1'000, .burst = 80}, .write = {}});
   Throttle throttle;
   throttle.set_limits({.read = {.bytes_per_second = 10'000, .burst = 800}, .write = {}});
@@ -158,7 +158,7 @@ TEST(ThrottleTest, WhoJoinsUsesNothingThatTheGroupHasNotGiven) {
   EXPECT_EQ(use_all(throttle, kStart, kStart + 1), 80u);
 }
 
-TEST(ThrottleTest, TakesASmallPortionIfOneOfTwoIsSmall) {
+TEST(ThrottleTest, AllowanceIsTheSmallerOfOwnAndGroup) {
   RateGroup group({.read = {.bytes_per_second = 100'000, .burst = 80'000}, .write = {}});
   Throttle throttle;
   throttle.set_limits({.read = {.bytes_per_second = 1'000, .burst = 800}, .write = {}});
@@ -166,7 +166,7 @@ TEST(ThrottleTest, TakesASmallPortionIfOneOfTwoIsSmall) {
   EXPECT_EQ(throttle.allowance(Throttle::kRead, kStart), 100u);
 }
 
-TEST(ThrottleTest, DoesNotWaitAsLongAsItsGroupsOldLimitsAsked) {
+TEST(ThrottleTest, WaitIsShortenedWhenTheGroupLimitsChange) {
   RateGroup group({.read = {.bytes_per_second = 1, .burst = 8}, .write = {}});
   Throttle throttle;
   throttle.join(&group);
@@ -176,7 +176,7 @@ TEST(ThrottleTest, DoesNotWaitAsLongAsItsGroupsOldLimitsAsked) {
   EXPECT_GT(use_all(throttle, kStart, kStart + kNanoseconds / 100), 8'000u);
 }
 
-TEST(ThrottleTest, WhoMovesFromGroupToGroupLeavesNothingOfItsOwnBehind) {
+TEST(ThrottleTest, MemberCanMoveBetweenGroups) {
   RateGroup first({.read = {.bytes_per_second = 1'000, .burst = 800}, .write = {}});
   RateGroup second({});
   Throttle members[3];
@@ -185,7 +185,7 @@ TEST(ThrottleTest, WhoMovesFromGroupToGroupLeavesNothingOfItsOwnBehind) {
   members[1].join(nullptr);
   EXPECT_EQ(first.members(), 2u);
   EXPECT_EQ(second.members(), 0u);
-  // Each of those who stayed is still known to the group: it takes back what they hold.
+  // The group still has the remaining members: it takes back their allowances.
   EXPECT_EQ(members[0].allowance(Throttle::kRead, kStart), 100u);
   EXPECT_EQ(members[2].allowance(Throttle::kRead, kStart), 100u);
   first.set_limits({.read = {.bytes_per_second = 1'000, .burst = 80}, .write = {}});

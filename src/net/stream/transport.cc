@@ -15,8 +15,8 @@ ArrivedDescriptors::~ArrivedDescriptors() { close_descriptors({fds, count}); }
 long Transport::receive_own_way(Connection&, std::span<std::byte>) { return -EAGAIN; }
 long Transport::send_own_way(Connection&, std::span<const Bytes>) { return -EAGAIN; }
 
-// What is read and not sent is read again. Not into the loop's memory for arrivals: a callback may
-// be looking at it.
+// Bytes that were read and not sent are read again. The loop's receive buffer is not used, because
+// a callback may be reading it.
 long Transport::send_file(Connection& connection, int file, std::int64_t offset, std::size_t size) {
   std::byte room[16 * 1024];
   const long count = sys::read_at(file, room, std::min(size, sizeof(room)), offset);

@@ -1,9 +1,9 @@
-// Transport: how the bytes of a connection move. A Connection says what it wants; a Transport
-// enters the kernel, or another connection's memory, and calls on_ready() when it is worth trying.
+// Transport: moves the bytes of a connection. A Connection states its interest; a Transport makes
+// system calls, or uses another connection's memory, and calls on_ready().
 //
-// Results are the kernel's: how many bytes, or a negated errno, or result_of() an error of ours.
-// -EAGAIN means that on_ready() will be called once it is worth trying again, if want() asked for
-// it. Bytes that were not sent are given again, the same ones first.
+// Results are those of the kernel: a number of bytes, or a negated errno, or result_of() of an
+// Error. After -EAGAIN, on_ready() is called when a retry can succeed, if want() asked for it.
+// Bytes that were not sent are passed again, in the same order.
 #pragma once
 
 #include <cstddef>
@@ -16,64 +16,71 @@
 
 namespace spate {
 
-class Hub;
+class LoopStreams;
 class TlsEngine;
 
-// What such a result means.
+// Returns the error of such a result.
 std::error_code error_of(long result);
 
-// Descriptors that have come with bytes. Those that are not taken are closed.
+// Descriptors that arrived with bytes. The destructor closes those that were not taken.
 struct ArrivedDescriptors {
   ~ArrivedDescriptors();
   bool is_empty() const { return count == 0 && !is_cut; }
 
   int fds[sys::kMaxDescriptors];
   std::size_t count = 0;
-  bool is_cut = false;  // There was no room in the process for all of them.
+  bool is_cut = false;  // The process had no descriptors left for all of them.
 };
 
 class Transport {
  public:
   static constexpr std::size_t kMaxPieces = 64;
-  // Room for them. A KiB of it is not filled with nothing before each send.
+  // Uninitialized: clearing 1 KiB before each send would cost time.
   union Pieces {
     Pieces() {}
     Bytes all[kMaxPieces];
   };
 
-  // How bytes move: by recv() and send() on the connection's descriptor, which is most often so and
-  // asks nobody, or by the functions of the derived class.
+  // How bytes move: by recv() and send() on the connection's descriptor, which is most frequent and
+  // needs no virtual call, or by the functions of the derived class.
   enum class Way : std::uint8_t { socket, own };
 
-  explicit Transport(Hub& hub, Way way = Way::own) : hub_(hub), way_(way) {}
+  explicit Transport(LoopStreams& loop_state, Way way = Way::own)
+      : loop_state_(loop_state), way_(way) {}
   virtual ~Transport() = default;
 
-  Hub& hub() const { return hub_; }
+  LoopStreams& loop_state() const { return loop_state_; }
   // False while connecting.
   virtual bool is_connected() const { return true; }
-  // Whether the bytes go through the descriptor as they are: then it may be given away, and send
-  // others.
+  // Returns whether bytes go through the descriptor unchanged. Then it may be released, and may
+  // pass descriptors.
   virtual bool is_bare() const { return false; }
-  // Whether they go there by recv() and send().
+  // Returns whether bytes move by recv() and send().
   bool is_socket() const { return way_ == Way::socket; }
-  // What TLS knows of it, if that is established.
+  // Returns the TLS engine, if TLS is established.
   virtual const TlsEngine* tls() const { return nullptr; }
+  // Returns the transport at the bottom: this one, unless it was put over another.
+  virtual const Transport& base() const { return *this; }
 
-  // Of a transport that was put over another (Connection::put_transport()): what has come for the
-  // connection. Returns what is left for it.
+  // For a transport on top of another (Connection::put_transport()): handles events first, and
+  // returns those left for the connection.
   virtual Events on_event(Connection&, Events events) { return events; }
 
-  // Up to room.size() bytes; 0 is the peer's end.
+  // Receives up to room.size() bytes; 0 is the peer's end.
   long receive(Connection& connection, std::span<std::byte> room) {
     if (is_socket()) [[likely]]
       return sys::receive(connection.fd(), room.data(), room.size());
     return receive_own_way(connection, room);
   }
-  // Whether what receive() has returned for so much room is no sign that this was all.
+  // Returns whether receive() would find nothing: no byte, no end and no error.
+  virtual bool is_quiet(Connection& connection) const {
+    return !is_socket() || sys::is_quiet(connection.fd());
+  }
+  // Returns whether another receive() may find more bytes.
   bool may_have_more(long received, std::size_t room) const {
     return static_cast<std::size_t>(received) == room || (way_ == Way::own && has_more());
   }
-  // At most kMaxPieces, in their order.
+  // Sends at most kMaxPieces, in order.
   long send(Connection& connection, std::span<const Bytes> pieces) {
     if (pieces.size() == 1) return send_one(connection, pieces.front());
     return send_own_way(connection, pieces);
@@ -83,40 +90,45 @@ class Transport {
       return sys::send(connection.fd(), bytes.data(), bytes.size());
     return send_one_own_way(connection, bytes);
   }
-  // Up to `size` bytes of a file from `offset` on; 0 is the file's end. Here: by way of memory.
+  // Sends up to `size` bytes of a file from `offset` on; 0 is the file's end. The default copies
+  // them.
   virtual long send_file(Connection& connection, int file, std::int64_t offset, std::size_t size);
-  // send(), and duplicates of descriptors with the first byte.
+  // As send(), with duplicates of descriptors at the first byte.
   virtual long send_descriptors(Connection& connection, std::span<const Bytes> pieces,
                                 std::span<const int> descriptors);
-  // receive(), and the descriptors that came with the bytes.
+  // As receive(), with the descriptors that came with the bytes.
   virtual long receive_descriptors(Connection& connection, std::span<std::byte> room,
                                    ArrivedDescriptors& arrived);
-  // What on_ready() is to be called for: read, write, both or nothing. False: out of memory.
+  // Sets the events for which on_ready() is called: read, write, both or none. False when memory
+  // runs out.
   virtual bool want(Connection& connection, Events events) = 0;
-  // Ends our side; the peer sees it once it has read everything. False: something is to be sent
-  // before; it is called again after on_ready(write).
+  // Ends our side; the peer sees the end after all data. False: data must be sent before; it is
+  // called again after on_ready(write).
   virtual bool shut_down(Connection& connection) = 0;
-  // Whether the peer has to be told more than that it is closed: shut_down() is not done.
+  // Returns whether closing the descriptor is not enough to end our side, because shut_down() must
+  // still send close_notify.
   virtual bool has_farewell() const { return false; }
-  // Ends both; with `reset` the peer is told that something was lost. on_ready() is not called
+  // Closes both sides; `reset` reports to the peer that data was lost. on_ready() is not called
   // again.
   virtual void close(Connection& connection, bool reset) = 0;
-  // Gives the descriptor away; as close() otherwise. -1 if there is none.
+  // Returns the descriptor to the caller; otherwise as close(). -1 without one.
   virtual int release(Connection&) { return -1; }
-  // The connection is going.
+  // Called in the child of a fork: the parent sends the bytes that wait here.
+  virtual void on_fork() {}
+  // Called when the connection is destroyed.
   virtual void leave(Connection&) {}
 
  private:
   virtual bool has_more() const { return false; }
-  // Unless it is a socket. Here: nothing moves.
+  // For transports that are not sockets. The default moves nothing.
   virtual long receive_own_way(Connection& connection, std::span<std::byte> room);
-  // The same, and several pieces of a socket's.
+  // As above; for sockets too, if there are several pieces.
   virtual long send_own_way(Connection& connection, std::span<const Bytes> pieces);
   [[gnu::noinline]] long send_one_own_way(Connection& connection, Bytes bytes) {
     return send_own_way(connection, {&bytes, 1});
   }
 
-  Hub& hub_;
+  LoopStreams& loop_state_;
   const Way way_;
 };
 

@@ -1,4 +1,5 @@
-// Unread: bytes that a handler has left, in one piece, with room behind them for what follows.
+// Unread: contiguous bytes that a handler has not used, with room after them for the following
+// ones.
 #pragma once
 
 #include <cstring>
@@ -15,7 +16,7 @@ class Unread {
   std::size_t size() const { return bytes_.size() - begin_; }
   Bytes bytes() const { return {bytes_.begin() + begin_, size()}; }
 
-  // Room behind the last byte. Empty when memory runs out.
+  // Returns room after the last byte. Empty when memory runs out.
   std::span<std::byte> reserve(std::size_t room) {
     if (bytes_.capacity() - bytes_.size() < room && begin_ > 0 && begin_ >= size()) move_to_front();
     if (!bytes_.reserve(bytes_.size() + room)) return {};
@@ -35,7 +36,7 @@ class Unread {
   }
 
  private:
-  // Worth it only when less moves than goes.
+  // Only worthwhile if fewer bytes are moved than were consumed.
   void move_to_front() {
     const std::size_t left = size();
     std::memmove(bytes_.begin(), bytes_.begin() + begin_, left);

@@ -1,8 +1,8 @@
-// WriteGather: what a connection writes while a callback of its own runs. It is sent in one call
-// when the callback returns, or before that callback runs the loop: so there is one callback at a
-// time whose writes are gathered.
+// WriteGather: the cork buffer for the writes of a connection during its own callback. They are
+// sent in one call when the callback returns, or before the callback runs the loop. So only one
+// callback at a time has corked writes.
 //
-// Small pieces are copied. Bytes that lie where they have arrived are not: an echo is sent from
+// Small pieces are copied. Bytes that are in the receive buffer are not: an echo is sent from
 // there.
 #pragma once
 
@@ -30,9 +30,9 @@ class WriteGather {
     return copies_ != nullptr;
   }
 
-  // The connection whose writes are being gathered, or nullptr.
+  // Returns the connection whose writes are being corked, or nullptr.
   Connection* owner() const { return owner_; }
-  // From here on, `owner`'s; `arrived` is where bytes may stay until the end.
+  // Begins for `owner`; bytes inside `arrived` need not be copied.
   void begin(Connection* owner, Bytes arrived) {
     SPATE_ASSERT(owner_ == nullptr && empty());
     owner_ = owner;
@@ -43,16 +43,16 @@ class WriteGather {
     owner_ = nullptr;
   }
 
-  // False if they are too many: what is gathered has to be sent first, and these behind it.
+  // Adds bytes. False if there are too many: the corked bytes must be sent first, then these.
   bool add(Bytes bytes) { return add_in_place(bytes) || add_behind(bytes); }
-  // Those that have arrived, if they are the first.
+  // Adds bytes inside the receive buffer, if they are the first.
   bool add_in_place(Bytes bytes) {
     if (!empty() || !has_arrived(bytes)) return false;
     first_ = bytes.data();
     size_ = bytes.size();
     return true;
   }
-  // All others.
+  // Adds all others.
   bool add_behind(Bytes bytes) {
     if (empty()) first_ = copies_.get();
     const bool is_in_place = first_ != copies_.get();
@@ -68,11 +68,11 @@ class WriteGather {
     return true;
   }
 
-  // Its owner's connection is over: the bytes must not reach another one.
+  // Drops the bytes when its owner is closed: they must not be sent to another connection.
   void drop() { size_ = behind_ = 0; }
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_ + behind_; }
-  // What has been gathered, in one piece or two. They stay until the next add().
+  // Return the corked bytes, in one piece or two; valid until the next add().
   bool is_one_piece() const { return behind_ == 0; }
   Bytes take_one() { return {first_, std::exchange(size_, 0)}; }
   std::size_t take(std::span<Bytes, 2> pieces) {
@@ -91,10 +91,10 @@ class WriteGather {
 
   Connection* owner_ = nullptr;
   Bytes arrived_;
-  // A piece that lies where it has arrived, or the copies.
+  // A piece in the receive buffer, or the copies.
   const std::byte* first_ = nullptr;
   std::size_t size_ = 0;
-  std::size_t behind_ = 0;  // Copies behind a piece in place.
+  std::size_t behind_ = 0;  // Copies after a piece in place.
   std::unique_ptr<std::byte[]> copies_;
 };
 

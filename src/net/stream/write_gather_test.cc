@@ -22,7 +22,7 @@ class WriteGatherTest : public ::testing::Test {
   WriteGather gather_;
 };
 
-TEST_F(WriteGatherTest, CopiesAsMuchAsItHasRoomForAndNoMore) {
+TEST_F(WriteGatherTest, CopiesAreLimitedToTheCapacity) {
   gather_.begin(nullptr, {});
   const std::string piece(WriteGather::kLargestCopied, 'x');
   for (std::size_t size = 0; size < WriteGather::kCapacity; size += piece.size())
@@ -34,13 +34,13 @@ TEST_F(WriteGatherTest, CopiesAsMuchAsItHasRoomForAndNoMore) {
   EXPECT_EQ(take(), "y");
 }
 
-TEST_F(WriteGatherTest, CopiesNothingThatIsLarge) {
+TEST_F(WriteGatherTest, LargeWritesAreNotCopied) {
   gather_.begin(nullptr, {});
   EXPECT_FALSE(gather_.add(bytes_of(std::string(WriteGather::kLargestCopied + 1, 'x'))));
   EXPECT_TRUE(gather_.empty());
 }
 
-TEST_F(WriteGatherTest, LeavesWhereItIsWhatHasArrivedThere) {
+TEST_F(WriteGatherTest, ReceivedDataIsWrittenWithoutACopy) {
   const std::string arrived(2 * WriteGather::kCapacity, 'a');
   gather_.begin(nullptr, bytes_of(arrived));
   EXPECT_TRUE(gather_.add(bytes_of(arrived).first(20'000)));
@@ -51,7 +51,7 @@ TEST_F(WriteGatherTest, LeavesWhereItIsWhatHasArrivedThere) {
   EXPECT_EQ(take(), arrived + "copied");
 }
 
-TEST_F(WriteGatherTest, ForgetsWhatItDrops) {
+TEST_F(WriteGatherTest, DroppedDataIsNotSent) {
   const std::string arrived = "arrived";
   gather_.begin(nullptr, bytes_of(arrived));
   EXPECT_TRUE(gather_.add(bytes_of(arrived)) && gather_.add(bytes_of("copied")));

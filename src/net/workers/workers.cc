@@ -1,24 +1,18 @@
 #include "spate/net/workers.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <list>
 #include <mutex>
 #include <optional>
 #include <vector>
 
 #include "core/ownership.h"
 #include "core/user_code.h"
-#include "net/listen/acceptor.h"
 #include "net/listen/listening_socket.h"
-#include "net/listen/shared_limit.h"
 #include "net/socket_address.h"
 #include "net/stream/connection.h"
-#include "net/stream/counted_transport.h"
-#include "net/stream/hub.h"
+#include "net/workers/team.h"
 #include "spate/assert.h"
-#include "spate/timer.h"
 #include "sys/socket.h"
 #include "sys/thread.h"
 
@@ -26,7 +20,7 @@ namespace spate {
 
 namespace {
 
-// A callback for all workers.
+// Passes connections to one callback for all workers.
 class CallbackService final : public WorkerService {
  public:
   explicit CallbackService(std::shared_ptr<const Workers::OnAccept> callback)
@@ -45,201 +39,22 @@ Workers::MakeService service_of(Workers::OnAccept on_accept) {
   return [callback](Loop&) { return std::make_unique<CallbackService>(callback); };
 }
 
-// Passes each connection to a worker, which counts it.
-class Door final : public Acceptor {
- public:
-  using OnSocket = std::move_only_function<void(sys::Descriptor socket, const Address& peer)>;
-
- private:
-  friend class Acceptor;
-
-  Door(Hub& hub, sys::Descriptor socket, const ListenOptions& options, OnSocket on_socket)
-      : Acceptor(hub, std::move(socket), options), on_socket_(std::move(on_socket)) {}
-
-  bool is_full() const override { return false; }
-  bool hand_over(sys::Descriptor& socket, const Address& peer) override {
-    on_socket_(std::move(socket), peer);
-    return true;
-  }
-
-  OnSocket on_socket_;
-};
-
 }  // namespace
 
-// One listen(), shared by all workers. Its connections are counted on any thread.
-class Workers::Service {
- public:
-  Service(Team& team, MakeService make, std::size_t max)
-      : team_(team), make_(std::move(make)), limit_(max) {}
-
-  std::unique_ptr<WorkerService> make(Loop& loop) const {
-    return call_user("Workers", [&] { return make_(loop); });
-  }
-  // A connection is on its way to a worker. True if accepting must pause now.
-  bool enter() { return limit_.enter(); }
-  void leave();
-  // Whether there is still no room; if so, another leave() resumes.
-  bool rests_on() { return limit_.rests_on(); }
-
- private:
-  Team& team_;
-  const MakeService make_;
-  SharedLimit limit_;
-};
-
-// One thread and its loop. All but what is atomic belongs to that thread while it runs.
-class Workers::Worker {
- public:
-  static Result<std::unique_ptr<Worker>> make(const LoopOptions& options);
-  ~Worker();
-
-  long start(std::string_view name, std::optional<unsigned> processor);
-  Loop& loop() const { return *loop_; }
-  std::size_t connections() const { return connections_.load(std::memory_order_relaxed); }
-  // Any thread. False when memory runs out, or if the thread has ended.
-  bool post(Job task) { return !has_ended_.load() && loop_->post(std::move(task)); }
-  // Whether this is the calling thread.
-  bool is_calling() const { return current_ == this; }
-
-  // Accepts, and passes each connection to a worker. Takes over `socket`, unless it fails.
-  std::error_code listen(Service& service, sys::Descriptor& socket, const ListenOptions& options,
-                         Door::OnSocket accept);
-  void pause(Service& service);
-  void resume(Service& service);
-  // A new connection is on its way to this worker.
-  void expect_one() { connections_.fetch_add(1, std::memory_order_relaxed); }
-  void take(Service& service, sys::Descriptor socket, const Address& peer);
-  void leave(Service& service);
-  // An expected connection does not arrive after all. Any thread.
-  void lose_one(Service& service);
-
-  // With `serves_backlog`, accepts what is in the backlog first.
-  void stop_listening(bool serves_backlog);
-  void stop_listening(const Service& service) {
-    posts_.remove_if([&](const Post& post) { return post.service == &service; });
-  }
-  void drain(Nanos grace, const OnLoop& on_drain);
-  void join() { thread_.join(); }
-  // The thread has been joined: closes what is left. The loop is kept.
-  void end();
-  bool is_drained() const { return connections() == 0; }
-  // Whether it was when the loop ended; what the thread's own objects closed after that is cut off.
-  bool has_drained() const { return has_drained_; }
-
- private:
-  // A service on this worker, and the count of its connections.
-  class Clients final : private CountedTransport::Watcher {
-   public:
-    Clients(Worker& worker, Service& service, Hub& hub)
-        : worker_(worker),
-          service_(service),
-          transport_(new(std::nothrow) CountedTransport(hub, *this)),
-          host_(service.make(hub.loop())) {}
-    ~Clients() {
-      if (transport_ != nullptr) transport_->abandon();
-    }
-    bool belong_to(const Service& service) const { return &service_ == &service; }
-    bool is_complete() const { return transport_ != nullptr && host_ != nullptr; }
-    CountedTransport& transport() const { return *transport_; }
-    WorkerService* host() const { return host_.get(); }
-    void drop_host() { host_.reset(); }
-
-   private:
-    void on_left(Connection&) override { worker_.leave(service_); }
-
-    Worker& worker_;
-    Service& service_;
-    CountedTransport* transport_;  // Outlives us if a Stream does.
-    std::unique_ptr<WorkerService> host_;
-  };
-  struct Abandon {
-    void operator()(Door* door) const { door->abandon(); }
-  };
-  struct Post {
-    Service* service;
-    std::unique_ptr<Door, Abandon> door;
-  };
-
-  // How long the thread sleeps when the wait fails, and may fail again at once.
-  static constexpr Nanos kRest{10'000'000};
-  static inline thread_local const Worker* current_ = nullptr;
-
-  Worker() = default;
-  void run();
-  void finish();
-  template <class Function>
-  void tell_hosts(Function function) {
-    for (Clients& clients : clients_) call_user("Workers", [&] { function(*clients.host()); });
-  }
-  Clients* clients_of(Service& service);
-  Door* door_of(const Service& service);
-
-  std::unique_ptr<Loop> loop_;
-  sys::Thread thread_;
-  std::list<Clients> clients_;
-  std::list<Post> posts_;
-  std::optional<Timer> limit_;
-  std::atomic<std::size_t> connections_{0};
-  std::atomic<bool> has_ended_{false};
-  bool draining_ = false;
-  bool is_finished_ = false;
-  bool has_drained_ = false;
-};
-
-class Workers::Team {
- public:
-  std::vector<std::unique_ptr<Worker>> workers;
-
-  ~Team() { workers.clear(); }  // Before the services, which they may still be leaving.
-
-  bool has_stopped() const { return has_stopped_; }
-  // Whether the caller is a worker, which would wait for itself.
-  bool is_calling() const {
-    return std::ranges::any_of(workers, [](const auto& worker) { return worker->is_calling(); });
-  }
-  Result<Address> listen_everywhere(const Address& address, MakeService make,
-                                    const ListenOptions& options);
-  Result<Address> listen_and_share(const Address& address, MakeService make, Balance balance,
-                                   const ListenOptions& options);
-  // Takes over `socket`, unless it fails. The first worker accepts.
-  std::error_code share(sys::Descriptor& socket, MakeService make, Balance balance,
-                        const ListenOptions& options);
-  bool stop(Nanos grace, const OnLoop& on_drain);
-  // Any worker's thread.
-  void resume(Service& service);
-
- private:
-  template <class Function>
-  bool on_each(Function function, bool insist = false);
-  void stop_listening(bool serves_backlog);
-  Service& serve(MakeService make, const ListenOptions& options) {
-    return services_.emplace_back(*this, std::move(make), options.max_connections);
-  }
-  std::size_t choose(Balance balance, const Address& peer);
-  static void hand_over(Worker& worker, Service& service, sys::Descriptor socket,
-                        const Address& peer);
-
-  std::list<Service> services_;
-  std::size_t next_ = 0;  // Used by the first worker, which accepts for all.
-  bool has_stopped_ = false;
-  bool has_drained_ = true;
-};
-
-// ---- a service
+// ---- Service
 
 void Workers::Service::leave() {
   if (limit_.leave()) team_.resume(*this);
 }
 
-// ---- a worker
+// ---- Worker
 
 Result<std::unique_ptr<Workers::Worker>> Workers::Worker::make(const LoopOptions& options) {
   Result<std::unique_ptr<Loop>> loop = Loop::create(options);
   if (!loop) return std::unexpected(loop.error());
   std::unique_ptr<Worker> worker(new Worker);
   worker->loop_ = std::move(*loop);
-  if (Hub::of(*worker->loop_) == nullptr) return std::unexpected(sys::error_code(-ENOMEM));
+  if (LoopStreams::of(*worker->loop_) == nullptr) return std::unexpected(sys::error_code(-ENOMEM));
   return worker;
 }
 
@@ -248,7 +63,7 @@ Workers::Worker::~Worker() { end(); }
 void Workers::Worker::end() {
   draining_ = false;
   limit_.reset();
-  posts_.clear();
+  acceptors_.clear();
   if (loop_ != nullptr) end_loop(*loop_);
   clients_.clear();
   connections_ = 0;
@@ -264,9 +79,9 @@ long Workers::Worker::start(std::string_view name, std::optional<unsigned> proce
   return 0;
 }
 
-// Runs until it is told to end: user code may stop the loop, or drop the reference that keeps it
-// running, and the wait may fail (no memory). Posts are called, and connections served, all the
-// same.
+// Runs the loop until finish(). User code may stop the loop, or drop the reference that keeps it
+// running, and the wait may fail (no memory). Posts are called, and connections served,
+// nevertheless.
 void Workers::Worker::run() {
   current_ = this;
   while (!is_finished_) {
@@ -280,50 +95,74 @@ void Workers::Worker::run() {
   has_ended_ = true;
 }
 
-// Whether all connections have ended is decided before the rest are reset.
+// Returns how many connections only wait for their clients to close. Such a client was sent all,
+// and may keep its socket open.
+std::size_t Workers::Worker::lingering() const {
+  std::size_t count = 0;
+  const auto is_client = [](const Connection& connection) {
+    return [&connection](const Clients& clients) {
+      return &connection.transport().base() == &clients.transport();
+    };
+  };
+  LoopStreams::of(*loop_)->show_all([&](const Connection& connection) {
+    count += connection.is_lingering() && std::ranges::any_of(clients_, is_client(connection));
+  });
+  return count;
+}
+
+// Checks whether all connections have ended before the rest are reset.
 void Workers::Worker::finish() {
   if (std::exchange(is_finished_, true)) return;
-  has_drained_ = is_drained();
-  if (!has_drained_) tell_hosts([](WorkerService& host) { host.on_end(); });
+  has_drained_ = is_drained() || connections() == lingering();
+  if (!is_drained()) for_each_host([](WorkerService& host) { host.on_end(); });
   loop_->stop_all();
 }
 
 std::error_code Workers::Worker::listen(Service& service, sys::Descriptor& socket,
-                                        const ListenOptions& options, Door::OnSocket accept) {
-  Door* door = Acceptor::make<Door>(*loop_, socket, options, std::move(accept));
-  if (door == nullptr) return sys::error_code(-ENOMEM);
-  posts_.emplace_back(&service, std::unique_ptr<Door, Abandon>(door));
-  if (service.rests_on()) door->pause();
+                                        const ListenOptions& options,
+                                        SocketAcceptor::OnSocket accept) {
+  SocketAcceptor* acceptor =
+      Acceptor::make<SocketAcceptor>(*loop_, socket, options, std::move(accept));
+  if (acceptor == nullptr) return sys::error_code(-ENOMEM);
+  acceptors_.emplace_back(&service, std::unique_ptr<SocketAcceptor, Abandon>(acceptor));
+  if (service.rests_on()) acceptor->pause();
   return {};
 }
 
 void Workers::Worker::stop_listening(bool serves_backlog) {
-  for (const Post& post : posts_) {
-    if (serves_backlog && !post.service->rests_on()) post.door->finish();
+  for (const ServiceAcceptor& post : acceptors_) {
+    if (serves_backlog && !post.service->rests_on()) post.acceptor->finish();
   }
-  posts_.clear();
+  acceptors_.clear();
 }
 
-Door* Workers::Worker::door_of(const Service& service) {
-  const auto post = std::ranges::find(posts_, &service, &Post::service);
-  return post == posts_.end() ? nullptr : post->door.get();
+void Workers::Worker::stop_listening(const Service& service, bool serves_backlog) {
+  const auto post = std::ranges::find(acceptors_, &service, &ServiceAcceptor::service);
+  if (post == acceptors_.end()) return;
+  if (serves_backlog && !post->service->rests_on()) post->acceptor->finish();
+  acceptors_.erase(post);
+}
+
+SocketAcceptor* Workers::Worker::acceptor_of(const Service& service) {
+  const auto post = std::ranges::find(acceptors_, &service, &ServiceAcceptor::service);
+  return post == acceptors_.end() ? nullptr : post->acceptor.get();
 }
 
 void Workers::Worker::pause(Service& service) {
-  if (Door* door = door_of(service)) door->pause();
+  if (SocketAcceptor* acceptor = acceptor_of(service)) acceptor->pause();
 }
 
 void Workers::Worker::resume(Service& service) {
   if (service.rests_on()) return;
-  if (Door* door = door_of(service)) door->resume();
+  if (SocketAcceptor* acceptor = acceptor_of(service)) acceptor->resume();
 }
 
-// nullptr if memory ran out.
+// nullptr when memory ran out.
 Workers::Worker::Clients* Workers::Worker::clients_of(Service& service) {
   for (Clients& clients : clients_) {
     if (clients.belong_to(service)) return &clients;
   }
-  Clients& clients = clients_.emplace_back(*this, service, *Hub::of(*loop_));
+  Clients& clients = clients_.emplace_back(*this, service, *LoopStreams::of(*loop_));
   if (clients.is_complete()) return &clients;
   clients_.pop_back();
   return nullptr;
@@ -351,7 +190,7 @@ void Workers::Worker::lose_one(Service& service) {
 void Workers::Worker::drain(Nanos grace, const OnLoop& on_drain) {
   draining_ = true;
   if (grace > Nanos{0}) {
-    tell_hosts([grace](WorkerService& host) { host.on_drain(grace); });
+    for_each_host([grace](WorkerService& host) { host.on_drain(grace); });
     if (on_drain) call_user("Workers", [&] { on_drain(*loop_); });
   }
   if (is_drained() || grace <= Nanos{0}) return finish();
@@ -359,7 +198,7 @@ void Workers::Worker::drain(Nanos grace, const OnLoop& on_drain) {
   if (!limit_->start(grace)) finish();
 }
 
-// ---- all of them
+// ---- all workers
 
 std::size_t Workers::Team::choose(Balance balance, const Address& peer) {
   if (balance == Balance::peer_hash) return peer.unmapped().host_hash() % workers.size();
@@ -369,8 +208,8 @@ std::size_t Workers::Team::choose(Balance balance, const Address& peer) {
   return static_cast<std::size_t>(fewest - workers.begin());
 }
 
-// Calls `function` on each worker's thread, and waits until all are done. False if memory ran out
-// and some were not called; with `insist`, waits for memory instead.
+// Calls `function` on each worker's thread, and waits until all have returned. False if memory ran
+// out and some were not called; with `insist`, waits for memory instead.
 template <class Function>
 bool Workers::Team::on_each(Function function, bool insist) {
   sys::Latch done(static_cast<int>(workers.size()));
@@ -397,18 +236,19 @@ void Workers::Team::resume(Service& service) {
     worker->post([&service, worker = worker.get()] { worker->resume(service); });
 }
 
-// Returns when all accepted connections have reached their workers: what the first worker posts
-// here is called after the connections that it has passed on.
+// Returns when all accepted connections have reached their workers. A task that the first worker
+// posts to another one is called after the connections that it has passed on, because posts of one
+// thread keep their order.
 void Workers::Team::stop_listening(bool serves_backlog) {
   on_each([&](Worker& worker) { worker.stop_listening(serves_backlog); }, true);
   sys::Latch arrived(static_cast<int>(workers.size()));
-  const auto tell_all = [&](Worker& first) {
+  const auto notify_all = [&](Worker& first) {
     if (&first != workers.front().get()) return;
     for (const std::unique_ptr<Worker>& worker : workers) {
       while (!worker->post([&arrived] { arrived.count_down(); })) sys::yield();
     }
   };
-  on_each(tell_all, true);
+  on_each(notify_all, true);
   arrived.wait();
 }
 
@@ -422,11 +262,32 @@ bool Workers::Team::stop(Nanos grace, const OnLoop& on_drain) {
     has_drained_ = worker->has_drained() && has_drained_;
   }
   for (const std::unique_ptr<Worker>& worker : workers) worker->end();
-  return has_drained_;
+  const bool has_drained = has_drained_;
+  const std::list<Service> gone = std::move(services_);  // Their functions may own the Workers.
+  return has_drained;
 }
 
-// A listening socket per worker; the kernel distributes the connections.
-Result<Address> Workers::Team::listen_everywhere(const Address& address, MakeService make,
+// If the first worker accepts for all, it stops before the others are asked. Its posts keep their
+// order, so `then` is called after the connections that it has passed on.
+void Workers::Team::close(Service& service, bool is_shared, const OnLoop& then) {
+  const auto close_all = [this, &service, then] {
+    for (const std::unique_ptr<Worker>& each : workers) {
+      each->post_insisting([&worker = *each, &service, then] {
+        worker.stop_listening(service, true);
+        if (then) then(worker.loop());
+      });
+    }
+  };
+  if (!is_shared) return close_all();
+  Worker& first = *workers.front();
+  first.post_insisting([&first, &service, close_all] {
+    first.stop_listening(service, true);
+    close_all();
+  });
+}
+
+// Makes a listening socket per worker; the kernel distributes the connections.
+Result<WorkersListener> Workers::Team::listen_everywhere(const Address& address, MakeService make,
                                                  const ListenOptions& options) {
   auto sockets = open_listening_group(address, options, workers.size());
   if (!sockets) return std::unexpected(sockets.error());
@@ -436,48 +297,48 @@ Result<Address> Workers::Team::listen_everywhere(const Address& address, MakeSer
   std::error_code error;
   const bool done = on_each([&](Worker& worker) {
     const std::scoped_lock lock(mutex);
-    const auto accept = [&worker, &service](sys::Descriptor newcomer, const Address& peer) {
+    const auto accept = [&worker, &service](sys::Descriptor pending, const Address& peer) {
       worker.expect_one();
       if (service.enter()) worker.pause(service);
-      worker.take(service, std::move(newcomer), peer);
+      worker.take(service, std::move(pending), peer);
     };
     sys::Descriptor socket = std::move(sockets->back());
     sockets->pop_back();
     if (const auto failure = worker.listen(service, socket, options, accept)) error = failure;
   });
   if (!done && !error) error = sys::error_code(-ENOMEM);
-  if (!error) return bound;
-  on_each([&](Worker& worker) { worker.stop_listening(service); }, true);
+  if (!error) return WorkersListener(*this, service, bound, false);
+  on_each([&](Worker& worker) { worker.stop_listening(service, false); }, true);
   return std::unexpected(error);
 }
 
-Result<Address> Workers::Team::listen_and_share(const Address& address, MakeService make,
-                                                Balance balance, const ListenOptions& options) {
+Result<WorkersListener> Workers::Team::listen_and_share(const Address& address, MakeService make,
+                                                        Balance balance,
+                                                        const ListenOptions& options) {
   auto socket = open_listening_socket(address, options);
   if (!socket) return std::unexpected(socket.error());
-  const Address bound = local_address_of(socket->get());
-  if (const auto error = share(*socket, std::move(make), balance, options))
-    return std::unexpected(error);
-  return bound;
+  return share(*socket, std::move(make), balance, options);
 }
 
-std::error_code Workers::Team::share(sys::Descriptor& socket, MakeService make, Balance balance,
-                                     const ListenOptions& options) {
+Result<WorkersListener> Workers::Team::share(sys::Descriptor& socket, MakeService make,
+                                             Balance balance, const ListenOptions& options) {
+  const Address bound = local_address_of(socket.get());
   Service& service = serve(std::move(make), options);
   std::error_code error = sys::error_code(-ENOMEM);
   on_each([&](Worker& worker) {
     if (&worker != workers.front().get()) return;
-    const auto accept = [this, &worker, &service, balance](sys::Descriptor newcomer,
+    const auto accept = [this, &worker, &service, balance](sys::Descriptor pending,
                                                            const Address& peer) {
       if (service.enter()) worker.pause(service);
-      hand_over(*workers[choose(balance, peer)], service, std::move(newcomer), peer);
+      hand_over(*workers[choose(balance, peer)], service, std::move(pending), peer);
     };
     error = worker.listen(service, socket, options, accept);
   });
-  return error;
+  if (error) return std::unexpected(error);
+  return WorkersListener(*this, service, bound, true);
 }
 
-// Counted now, so that the next choice takes it into account.
+// Counts the connection now, so that the next choice considers it.
 void Workers::Team::hand_over(Worker& worker, Service& service, sys::Descriptor socket,
                               const Address& peer) {
   worker.expect_one();
@@ -553,9 +414,16 @@ Result<Address> Workers::listen(const Address& address, OnAccept on_accept, Bala
 
 Result<Address> Workers::listen(const Address& address, MakeService make, Balance balance,
                                 const ListenOptions& options) {
+  const auto listener = open(address, std::move(make), balance, options);
+  if (!listener) return std::unexpected(listener.error());
+  return listener->address();
+}
+
+Result<WorkersListener> Workers::open(const Address& address, MakeService make, Balance balance,
+                                      const ListenOptions& options) {
   SPATE_ASSERT(!team_->is_calling(), kOnAWorker);
   if (team_->has_stopped()) return std::unexpected(sys::error_code(-ECANCELED));
-  if (balance != Balance::reuse_port || !address.is_ip())
+  if (balance != Balance::reuse_port || !address.is_ip() || options.socket >= 0)
     return team_->listen_and_share(address, std::move(make), balance, options);
   return team_->listen_everywhere(address, std::move(make), options);
 }
@@ -564,14 +432,16 @@ Result<Address> Workers::adopt(int fd, OnAccept on_accept, Balance balance,
                                const ListenOptions& options) {
   SPATE_ASSERT(!team_->is_calling(), kOnAWorker);
   if (team_->has_stopped()) return std::unexpected(sys::error_code(-ECANCELED));
-  if (const auto error = prepare_listening_socket(fd)) return std::unexpected(error);
+  if (const auto error = prepare_listening_socket(fd, options)) return std::unexpected(error);
   sys::Descriptor socket(fd);
-  const Address bound = local_address_of(fd);
-  if (const auto error = team_->share(socket, service_of(std::move(on_accept)), balance, options)) {
-    socket.release();
-    return std::unexpected(error);
-  }
-  return bound;
+  const auto listener = team_->share(socket, service_of(std::move(on_accept)), balance, options);
+  if (listener) return listener->address();
+  socket.release();
+  return std::unexpected(listener.error());
+}
+
+void WorkersListener::close(const Workers::OnLoop& then) const {
+  team_->close(*service_, is_shared_, then);
 }
 
 }  // namespace spate

@@ -19,7 +19,8 @@ constexpr std::string_view kCallNames[kCallKinds] = {
     "accept",  "bind",      "connect", "epoll_create", "epoll_ctl",  "epoll_wait",
     "eventfd", "getrandom", "listen",  "open",         "poll",       "read",
     "recv",    "select",    "send",    "sendfile",     "setsockopt", "shutdown",
-    "socket",  "spawn",     "thread",  "timerfd",      "write"};
+    "socket",  "spawn",     "thread",  "timerfd",      "write",      "fsync",
+    "rename"};
 
 struct ErrorName {
   std::string_view name;
@@ -61,19 +62,20 @@ constexpr std::uint32_t bits(std::initializer_list<Call> calls) {
   return all;
 }
 
-// Which move something that there may be less of.
+// The calls that can move fewer bytes or events.
 constexpr std::uint32_t kMoving =
     bits({Call::epoll_wait, Call::read, Call::recv, Call::send, Call::sendfile, Call::write});
 
-// Which calls may report an error by their manual pages, for "*"; none: the call is to be named.
+// Returns the calls that may report an error by their manual pages, for "*". If none, the rule must
+// name a call.
 std::uint32_t reporters_of(int error) {
   switch (error) {
     case 0:
       return kMoving;
     case EINTR:
       return bits({Call::accept, Call::epoll_wait, Call::open, Call::poll, Call::read, Call::recv,
-                   Call::select, Call::send, Call::sendfile, Call::write});
-    case EAGAIN:  // A counter's write() that reports it has a meaning of its own.
+                   Call::select, Call::send, Call::sendfile, Call::write, Call::fsync});
+    case EAGAIN:  // write() of an eventfd returns EAGAIN with another meaning.
       return bits({Call::accept, Call::recv, Call::send, Call::sendfile});
     case EMFILE:
     case ENFILE:
@@ -119,7 +121,7 @@ std::optional<Number> value_of(std::string_view text) {
   return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
 }
 
-// "5" or "5..20".
+// Parses "5" or "5..20".
 bool read_numbers(std::string_view text, CallFaults::Rule& rule) {
   const std::size_t dots = text.find("..");
   const auto first = value_of<std::uint64_t>(text.substr(0, dots));

@@ -1,4 +1,4 @@
-// System calls that fail on purpose, as a text says it: "recv.short=.3,accept.EMFILE@5..20".
+// Injected faults of system calls, described by a text: "recv.short=.3,accept.EMFILE@5..20".
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace spate::sim {
 
-// What the library asks of the system; each stands for all calls of its kind.
+// Kinds of system calls; each stands for all calls of the kind.
 enum class Call : std::uint8_t {
   accept,
   bind,
@@ -39,32 +39,34 @@ enum class Call : std::uint8_t {
   thread,
   timerfd,
   write,
+  fsync,
+  rename,
 };
-inline constexpr std::size_t kCallKinds = static_cast<std::size_t>(Call::write) + 1;
+inline constexpr std::size_t kCallKinds = static_cast<std::size_t>(Call::rename) + 1;
 std::string_view name_of(Call call);
 
-// Rules, one behind the other: <call>.<error> or <call>.short, then "=" and a share of all calls
-// (0 ... 1), or "@" and the number of a call, or "@5..20"; with neither, all calls. The call is one
-// of Call, or "*" for all that may report such an error.
+// A list of rules: <call>.<error> or <call>.short, then "=" and a share of all calls (0 ... 1), or
+// "@" and the number of a call, or "@5..20"; with neither, all calls. The call is one of Call, or
+// "*" for all that may report the error.
 class CallFaults {
  public:
   struct Rule {
-    std::uint32_t calls = 0;  // A bit each.
-    int error = 0;            // 0: it moves less than it was asked to.
+    std::uint32_t calls = 0;  // A bit per call.
+    int error = 0;            // 0: a short transfer.
     std::uint64_t first = 1;
     std::uint64_t last = UINT64_MAX;
     double share = 1;
   };
   using Rules = std::vector<Rule>;
-  // At most 64 rules and 4,096 bytes. Else the reason, for a human being.
+  // Parses at most 64 rules and 4,096 bytes. Otherwise returns a message for the user.
   static std::expected<Rules, std::string> parse(std::string_view text);
 
   CallFaults(Rules rules, std::uint64_t seed) : rules_(std::move(rules)), seed_(seed) {}
 
-  // What befalls the next call of a kind: by its number and the seed alone.
+  // The fault of the next call of a kind, decided by its number and the seed alone.
   struct Verdict {
     int error = 0;
-    // If it is to move less: of `size`, one at least, and not all unless it is one.
+    // For a short transfer: at least one byte of `size`, and not all unless it is one.
     std::optional<std::uint64_t> drawn;
     std::size_t shortened(std::size_t size) const {
       return !drawn || size < 2 ? size : 1 + static_cast<std::size_t>(*drawn % (size - 1));
@@ -80,7 +82,7 @@ class CallFaults {
   std::atomic<std::uint64_t> counts_[kCallKinds] = {};
 };
 
-// "EINTR"; "short" for 0.
+// Returns "EINTR", for example; "short" for 0.
 std::string_view name_of_error(int error);
 
 }  // namespace spate::sim

@@ -1,5 +1,5 @@
-// What the library calls instead of the system (calls.txt): with a descriptor of the World's, or
-// for something new in a World, its kernel is asked; else the system.
+// The functions that the library calls instead of the system's (calls.txt). They call the World's
+// kernel for its descriptors, and for new objects in a World; otherwise the system.
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -43,10 +43,10 @@ std::shared_ptr<File> file_at(int fd) {
   return kernel == nullptr ? nullptr : kernel->find(fd);
 }
 
-// Whether the number is a World's, whatever is open there.
+// Returns whether the number belongs to a World, open or not.
 bool is_simulated(int fd) { return Kernel::current() != nullptr && fd >= Kernel::kFirstDescriptor; }
 
-// Calls `what` with the socket, or reports why it cannot.
+// Calls `what` with the socket, or returns the error.
 template <class What>
 long with_socket(int fd, What what) {
   const std::shared_ptr<File> file = file_at(fd);
@@ -61,7 +61,7 @@ long with_file(int fd, What what) {
   return returned(file == nullptr ? -EBADF : what(*file));
 }
 
-// Calls `what` with the message of one piece.
+// Calls `what` with a message of one piece.
 template <class What>
 long with_message(const void* data, std::size_t size, What what) {
   iovec piece{.iov_base = const_cast<void*>(data), .iov_len = size};
@@ -84,8 +84,8 @@ long move_messages(mmsghdr* messages, unsigned count, Move move) {
   return moved;
 }
 
-// Who looks again and again instead of waiting (LoopOptions::spin) needs time to do so, in which
-// the World goes on. The first looks take none: a loop looks once a turn.
+// Busy polling (LoopOptions::spin) consumes simulated time, so that the World advances. The first
+// polls are free: a loop polls once per turn.
 Nanos end_of_look(Kernel& kernel) {
   constexpr int kFreeLooks = 64;
   constexpr Nanos kLook{1'000};
@@ -146,7 +146,7 @@ long open_socket(int family, int type) {
   return kernel.open(std::make_shared<PacketSocket>(kernel.network(), kernel.host, family));
 }
 
-// Both, or none.
+// Opens both, or none.
 long open_both(const std::shared_ptr<File>& one, const std::shared_ptr<File>& other, int* fds) {
   Kernel& kernel = *Kernel::current();
   const int first = kernel.open(one);
@@ -185,7 +185,7 @@ long accept(Socket& listener, sockaddr* peer, socklen_t* size) {
   return fd;
 }
 
-// A file of the system's to a socket.
+// Sends a file of the system to a socket.
 long send_file(Socket& socket, int file, off_t* offset, std::size_t size) {
   char piece[16 * 1024];
   const ssize_t count = ::pread(file, piece, std::min(size, sizeof(piece)), *offset);
@@ -196,7 +196,7 @@ long send_file(Socket& socket, int file, off_t* offset, std::size_t size) {
   return sent;
 }
 
-// How many of them are ready.
+// Returns how many are ready.
 int look(std::span<pollfd> fds) {
   int count = 0;
   for (pollfd& one : fds) {
@@ -267,7 +267,7 @@ int spate_sim_fcntl(int fd, int command, ...) {
 int spate_sim_pipe2(int* fds, int flags) {
   Kernel* kernel = Kernel::current();
   if (kernel == nullptr) return ::pipe2(fds, flags);
-  if (sim::is_short_of_memory()) return sim::returned_int(-ENFILE);  // As Linux says it.
+  if (sim::is_short_of_memory()) return sim::returned_int(-ENFILE);  // As Linux reports it.
   const auto [reader, writer] = sim::make_pipe(kernel->network().memory, kernel->host);
   return sim::returned_int(sim::open_both(reader, writer, fds));
 }
@@ -278,7 +278,7 @@ int spate_sim_poll(pollfd* fds, nfds_t count, int timeout_ms) {
   return sim::look(std::span(fds, count));
 }
 
-// Paths of Unix sockets are the World's; a socket of the system's is not there.
+// Paths of unix sockets are the World's; a socket of the system is treated as missing.
 int spate_sim_lstat(const char* path, struct stat* status) {
   Kernel* kernel = Kernel::current();
   if (kernel == nullptr) return ::lstat(path, status);
@@ -304,6 +304,7 @@ int spate_sim_open(const char* path, int flags, ...) {
   va_end(list);
   Kernel* kernel = Kernel::current();
   const bool is_hosts = std::string_view(path) == "/etc/hosts";
+  if (kernel != nullptr && (flags & O_CREAT) != 0) return sim::returned_int(-EROFS);
   if (kernel == nullptr || !is_hosts || kernel->hosts_file.empty())
     return ::open(path, flags, mode);
   return sim::returned_int(kernel->open(std::make_shared<sim::TextFile>(kernel->hosts_file)));
@@ -411,6 +412,8 @@ ssize_t spate_sim_recv(int fd, void* data, std::size_t size, int flags) {
 
 ssize_t spate_sim_recvmsg(int fd, msghdr* message, int flags) {
   if (!sim::is_simulated(fd)) return ::recvmsg(fd, message, flags);
+  // Simulated sockets have no error queue.
+  if ((flags & MSG_ERRQUEUE) != 0) return errno = EAGAIN, -1;
   return sim::with_socket(fd, [&](Socket& socket) { return socket.receive(*message, flags); });
 }
 
@@ -479,7 +482,7 @@ int spate_sim_getsockopt(int fd, int level, int name, void* value, socklen_t* si
       fd, [&](Socket& socket) { return socket.get_option(level, name, value, size); }));
 }
 
-// ---- time and chance
+// ---- time and random bytes
 
 int spate_sim_clock_gettime(clockid_t clock, timespec* time) {
   const Kernel* kernel = Kernel::current();
@@ -498,7 +501,7 @@ ssize_t spate_sim_getrandom(void* data, std::size_t size, unsigned flags) {
   return static_cast<ssize_t>(size);
 }
 
-// ---- what there is not in a World
+// ---- not simulated
 
 int spate_sim_ppoll(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* mask) {
   if (Kernel::current() != nullptr) return sim::returned_int(-ENOSYS);
@@ -516,7 +519,7 @@ int spate_sim_inotify_init1(int flags) {
   return ::inotify_init1(flags);
 }
 
-// io_uring and openat2, for which the library knows another way, and what it cannot do without.
+// io_uring and openat2, for which the library has alternatives, and calls it needs.
 long spate_sim_syscall(long number, ...) {
   long arguments[6];
   std::va_list list;

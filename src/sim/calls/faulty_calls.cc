@@ -1,5 +1,5 @@
-// What the library calls first of those system calls that may be made to fail (calls.txt): if
-// nothing befalls it, the call of the same name in calls.cc follows.
+// The system calls that can be made to fail (calls.txt). Without a fault each calls the function of
+// the same name in calls.cc.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -10,9 +10,11 @@
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdarg>
+#include <cstdio>
 #include <vector>
 
 #include "sim/calls/real_faults.h"
@@ -26,7 +28,7 @@ namespace {
 
 using Verdict = CallFaults::Verdict;
 
-// Of the World, or of the process where there is none.
+// Uses the faults of the World, or of the process where there is no World.
 Verdict befalls(Call call) {
   Kernel* kernel = Kernel::current();
   if (kernel == nullptr) {
@@ -42,7 +44,7 @@ Verdict befalls(Call call) {
   return verdict && kernel->strikes(fault) ? verdict : Verdict{};
 }
 
-// Calls `go`, unless an error befalls it.
+// Calls `go`, unless the call must fail.
 template <class Go>
 auto unless_failed(Call call, Go go) -> decltype(go()) {
   const Verdict verdict = befalls(call);
@@ -51,7 +53,7 @@ auto unless_failed(Call call, Go go) -> decltype(go()) {
   return -1;
 }
 
-// Calls `go` with as much of `size` as it may move.
+// Calls `go` with the part of `size` that it may move.
 template <class Go>
 auto with_less(Call call, std::size_t size, Go go) -> decltype(go(size)) {
   const Verdict verdict = befalls(call);
@@ -60,7 +62,7 @@ auto with_less(Call call, std::size_t size, Go go) -> decltype(go(size)) {
   return -1;
 }
 
-// Packets are moved whole.
+// Packets are never moved in part.
 bool is_of_stream(int fd) {
   int type = 0;
   socklen_t size = sizeof(type);
@@ -71,7 +73,7 @@ std::size_t shortened(const Verdict& verdict, int fd, std::size_t size) {
   return verdict.drawn && is_of_stream(fd) ? verdict.shortened(size) : size;
 }
 
-// Counters are read and written whole.
+// Counters are never read or written in part.
 constexpr std::size_t kCounter = 8;
 
 std::size_t size_of(const iovec* pieces, std::size_t count) {
@@ -80,7 +82,7 @@ std::size_t size_of(const iovec* pieces, std::size_t count) {
   return size;
 }
 
-// The first `size` bytes of them.
+// Returns pieces for the first `size` bytes.
 std::vector<iovec> first_of(const iovec* pieces, std::size_t count, std::size_t size) {
   std::vector<iovec> first;
   for (std::size_t i = 0; i < count && size != 0; ++i) {
@@ -91,7 +93,7 @@ std::vector<iovec> first_of(const iovec* pieces, std::size_t count, std::size_t 
   return first;
 }
 
-// Calls `go` with a message that has as many bytes as may be moved.
+// Calls `go` with a message shortened to the bytes that may be moved.
 template <class Message, class Go>
 ssize_t with_less_of(Call call, int fd, Message& message, Go go) {
   const Verdict verdict = befalls(call);
@@ -106,6 +108,16 @@ ssize_t with_less_of(Call call, int fd, Message& message, Go go) {
   return go(less);
 }
 
+// Calls `go` with the pieces of a file that may be moved.
+template <class Go>
+ssize_t with_fewer(Call call, const iovec* pieces, int count, Go go) {
+  const auto number = static_cast<std::size_t>(count);
+  return with_less(call, size_of(pieces, number), [&](std::size_t less) {
+    const std::vector<iovec> first = first_of(pieces, number, less);
+    return go(first.data(), static_cast<int>(first.size()));
+  });
+}
+
 }  // namespace
 
 }  // namespace spate::sim
@@ -115,7 +127,7 @@ using sim::Call;
 
 extern "C" {
 
-// ---- in calls.cc
+// ---- defined in calls.cc
 
 int spate_sim_accept4(int fd, sockaddr* peer, socklen_t* size, int flags);
 int spate_sim_bind(int fd, const sockaddr* address, socklen_t size);
@@ -187,6 +199,38 @@ int spate_faulty_open(const char* path, int flags, ...) {
   va_end(list);
   return sim::unless_failed(Call::open, [&] { return spate_sim_open(path, flags, mode); });
 }
+
+// ---- files, which are the system's
+
+int spate_faulty_openat(int directory, const char* path, int flags, ...) {
+  std::va_list list;
+  va_start(list, flags);
+  const int mode = va_arg(list, int);
+  va_end(list);
+  return sim::unless_failed(Call::open, [&] { return ::openat(directory, path, flags, mode); });
+}
+
+ssize_t spate_faulty_preadv(int fd, const iovec* pieces, int count, off_t offset) {
+  return sim::with_fewer(Call::read, pieces, count, [&](const iovec* first, int fewer) {
+    return ::preadv(fd, first, fewer, offset);
+  });
+}
+
+ssize_t spate_faulty_pwritev(int fd, const iovec* pieces, int count, off_t offset) {
+  return sim::with_fewer(Call::write, pieces, count, [&](const iovec* first, int fewer) {
+    return ::pwritev(fd, first, fewer, offset);
+  });
+}
+
+int spate_faulty_fsync(int fd) {
+  return sim::unless_failed(Call::fsync, [&] { return ::fsync(fd); });
+}
+
+int spate_faulty_rename(const char* from, const char* to) {
+  return sim::unless_failed(Call::rename, [&] { return ::rename(from, to); });
+}
+
+// ---- descriptors of the World
 
 int spate_faulty_eventfd(unsigned count, int flags) {
   return sim::unless_failed(Call::eventfd, [&] { return spate_sim_eventfd(count, flags); });
@@ -271,6 +315,7 @@ ssize_t spate_faulty_recv(int fd, void* data, std::size_t size, int flags) {
 }
 
 ssize_t spate_faulty_recvmsg(int fd, msghdr* message, int flags) {
+  if ((flags & MSG_ERRQUEUE) != 0) return spate_sim_recvmsg(fd, message, flags);
   return sim::with_less_of(Call::recv, fd, *message, [&](msghdr& less) {
     const ssize_t result = spate_sim_recvmsg(fd, &less, flags);
     message->msg_namelen = less.msg_namelen;

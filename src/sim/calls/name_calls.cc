@@ -1,4 +1,5 @@
-// What the library calls of c-ares (calls.txt): in a World its name servers are the World's.
+// The functions of c-ares that the library calls (calls.txt). In a World they use the World's name
+// servers.
 
 #include <ares.h>
 
@@ -15,7 +16,7 @@ namespace spate::sim {
 
 namespace {
 
-// A channel of a World is one of ours, behind c-ares' name for its own.
+// In a World, c-ares' channel type stands for a NameChannel.
 NameChannel& ours(ares_channel channel) { return *reinterpret_cast<NameChannel*>(channel); }
 
 }  // namespace
@@ -32,7 +33,7 @@ int spate_sim_ares_init_options(ares_channel* channel, ares_options* options, in
   return ARES_SUCCESS;
 }
 
-// The hosts file first, whatever the machine's own configuration says.
+// Always looks up the hosts file first, whatever the machine's configuration.
 int spate_sim_ares_save_options(ares_channel channel, ares_options* options, int* mask) {
   if (Kernel::current() == nullptr) return ::ares_save_options(channel, options, mask);
   options->timeout = sim::ours(channel).timeout_ms();
@@ -51,7 +52,7 @@ void spate_sim_ares_set_socket_functions(ares_channel channel,
   sim::ours(channel).set_functions(functions, context);
 }
 
-// All servers know the same.
+// All servers have the same answers.
 int spate_sim_ares_set_servers_ports_csv(ares_channel channel, const char* servers) {
   if (Kernel::current() == nullptr) return ::ares_set_servers_ports_csv(channel, servers);
   return ARES_SUCCESS;
@@ -81,7 +82,7 @@ void spate_sim_ares_process_fd(ares_channel channel, ares_socket_t to_read,
   sim::ours(channel).process();
 }
 
-// Timeouts come as answers.
+// Timeouts are delivered like answers.
 timeval* spate_sim_ares_timeout(ares_channel channel, timeval* most, timeval* room) {
   return Kernel::current() == nullptr ? ::ares_timeout(channel, most, room) : most;
 }

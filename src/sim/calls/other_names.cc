@@ -1,11 +1,12 @@
-// Other names of calls: those with the size of the room, where the library was compiled with
-// _FORTIFY_SOURCE and the compiler knows that and not what will be read; and those for large files.
+// Alternative names of calls: the checked versions of _FORTIFY_SOURCE, which also take the size of
+// the buffer, and those for large files.
 
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,12 +14,15 @@
 
 extern "C" {
 
-// calls.cc and faulty_calls.cc.
+// Defined in calls.cc and faulty_calls.cc.
 ssize_t spate_faulty_read(int fd, void* data, std::size_t size);
 ssize_t spate_faulty_recv(int fd, void* data, std::size_t size, int flags);
 int spate_sim_poll(pollfd* fds, nfds_t count, int timeout_ms);
 int spate_faulty_ppoll(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* mask);
 int spate_faulty_open(const char* path, int flags, ...);
+int spate_faulty_openat(int directory, const char* path, int flags, ...);
+ssize_t spate_faulty_preadv(int fd, const iovec* pieces, int count, off_t offset);
+ssize_t spate_faulty_pwritev(int fd, const iovec* pieces, int count, off_t offset);
 int spate_sim_fcntl(int fd, int command, ...);
 int spate_sim_lstat(const char* path, struct stat* status);
 ssize_t spate_faulty_sendfile(int to, int file, off_t* offset, std::size_t size);
@@ -50,6 +54,30 @@ int spate_sim_open64(const char* path, int flags, ...) {
   const int mode = va_arg(list, int);
   va_end(list);
   return spate_faulty_open(path, flags, mode);
+}
+
+int spate_sim_openat64(int directory, const char* path, int flags, ...) {
+  std::va_list list;
+  va_start(list, flags);
+  const int mode = va_arg(list, int);
+  va_end(list);
+  return spate_faulty_openat(directory, path, flags, mode);
+}
+
+int spate_sim_openat_2(int directory, const char* path, int flags) {
+  return spate_faulty_openat(directory, path, flags, 0);
+}
+
+int spate_sim_openat64_2(int directory, const char* path, int flags) {
+  return spate_faulty_openat(directory, path, flags, 0);
+}
+
+ssize_t spate_sim_preadv64(int fd, const iovec* pieces, int count, off_t offset) {
+  return spate_faulty_preadv(fd, pieces, count, offset);
+}
+
+ssize_t spate_sim_pwritev64(int fd, const iovec* pieces, int count, off_t offset) {
+  return spate_faulty_pwritev(fd, pieces, count, offset);
 }
 
 int spate_sim_fcntl64(int fd, int command, ...) {

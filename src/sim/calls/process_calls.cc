@@ -1,4 +1,4 @@
-// What the library calls to start programs, to wait for them and for signals (calls.txt).
+// The functions with which the library starts programs, waits for them and for signals (calls.txt).
 
 #include <signal.h>
 #include <spawn.h>
@@ -15,7 +15,7 @@ namespace spate::sim {
 
 namespace {
 
-// As the kernel fills it in; all zero while there is nothing to tell.
+// Fills it as the kernel does; all zero if there is no change.
 void describe(int pid, int status, siginfo_t& info) {
   info = {};
   if (status < 0) return;
@@ -33,7 +33,7 @@ void describe(int pid, int status, siginfo_t& info) {
   }
 }
 
-// What waitid() with these options tells of it; -1: nothing.
+// Returns the status that waitid() reports with these options; -1: none.
 int told(const Processes& processes, int pid, int options) {
   const long status = processes.status(pid);
   if (status >= 0) return (options & WEXITED) != 0 ? static_cast<int>(status) : -1;
@@ -72,7 +72,8 @@ int spate_sim_posix_spawn_file_actions_adddup2(posix_spawn_file_actions_t* actio
                                                int number) {
   SpawnPlan* plan = sim::plan_of(actions);
   if (plan == nullptr) return ::posix_spawn_file_actions_adddup2(actions, source, number);
-  // One that was named before is itself: errors that go where the output goes.
+  if (number >= 3) return ENOTSUP;
+  // A source among 0 ... 2 is one set before: errors to the same file as the output.
   const bool is_own = source >= 0 && source < 3;
   plan->sources.at(static_cast<std::size_t>(number)) =
       is_own ? plan->sources.at(static_cast<std::size_t>(source)) : source;
@@ -92,6 +93,13 @@ int spate_sim_posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t* a
                                                    const char* path) {
   if (sim::plan_of(actions) != nullptr) return 0;
   return ::posix_spawn_file_actions_addchdir_np(actions, path);
+}
+
+int spate_sim_posix_spawn_file_actions_addclose(posix_spawn_file_actions_t* actions, int number) {
+  SpawnPlan* plan = sim::plan_of(actions);
+  if (plan == nullptr) return ::posix_spawn_file_actions_addclose(actions, number);
+  plan->sources.at(static_cast<std::size_t>(number)) = SpawnPlan::kNone;
+  return 0;
 }
 
 int spate_sim_posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t* actions,
@@ -133,7 +141,7 @@ int spate_sim_waitid(idtype_t kind, id_t process, siginfo_t* info, int options) 
   return 0;
 }
 
-// Of one that was killed just before.
+// Only used for a process that was just killed.
 pid_t spate_sim_waitpid(pid_t process, int* status, int options) {
   Kernel* kernel = Kernel::current();
   if (kernel == nullptr) return ::waitpid(process, status, options);
@@ -144,7 +152,7 @@ pid_t spate_sim_waitpid(pid_t process, int* status, int options) {
   return process;
 }
 
-// No signal of the system's is a World's. What was set is remembered.
+// The system's signals do not reach a World. The action is only stored.
 int spate_sim_sigaction(int signum, const struct sigaction* action, struct sigaction* before) {
   Kernel* kernel = Kernel::current();
   if (kernel == nullptr) return ::sigaction(signum, action, before);

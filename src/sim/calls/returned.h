@@ -1,11 +1,11 @@
-// Results as the system's calls return them.
+// Results in the convention of system calls.
 #pragma once
 
 #include <cerrno>
 
 namespace spate::sim {
 
-// A negated errno becomes -1, and errno is set.
+// Converts a negated errno to -1, and sets errno.
 inline long returned(long result) {
   if (result >= 0) return result;
   errno = static_cast<int>(-result);

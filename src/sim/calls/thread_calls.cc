@@ -17,15 +17,15 @@ namespace spate::sim {
 
 namespace {
 
-// How many processors each host has.
+// The number of processors of each host.
 constexpr int kProcessors = 2;
 
 }  // namespace
 
-// Those who wait are asked again when somebody has run, so waking is not needed.
+// Waiters are checked again whenever another thread has run, so waking does nothing.
 long futex(const long (&arguments)[6]) {
   if ((arguments[1] & FUTEX_CMD_MASK) != FUTEX_WAIT) return 0;
-  auto* const word = reinterpret_cast<int*>(arguments[0]);  // NOLINT: as the kernel is given it.
+  auto* const word = reinterpret_cast<int*>(arguments[0]);  // NOLINT: the kernel's type.
   const auto changed = [word, old = static_cast<int>(arguments[2])] {
     return std::atomic_ref<int>(*word).load() != old;
   };
@@ -40,10 +40,10 @@ using spate::Nanos;
 using spate::sim::Kernel;
 namespace sim = spate::sim;
 
-// ThreadPool::shared() of the system, whose name calls.txt has changed.
+// ThreadPool::shared() of the library, renamed by calls.txt.
 spate::ThreadPool& spate_sim_system_pool() asm("spate_sim_system_pool");
 
-// A machine has one process, and that has one pool.
+// Each simulated host is one process with one pool.
 spate::ThreadPool& spate::ThreadPool::shared() {
   Kernel* kernel = Kernel::current();
   if (kernel == nullptr) return spate_sim_system_pool();
@@ -69,7 +69,7 @@ int spate_sim_pthread_join(pthread_t thread, void** result) {
   return 0;
 }
 
-// Names and processors of threads are not to be seen.
+// Names and processors of threads have no effect in a World.
 int spate_sim_pthread_setname_np(pthread_t thread, const char* name) {
   return Kernel::current() == nullptr ? ::pthread_setname_np(thread, name) : 0;
 }

@@ -24,7 +24,7 @@ std::string joined(const Numbers& numbers) {
   return text;
 }
 
-// What differs first.
+// Returns the first difference.
 std::string difference_of(const std::vector<std::string>& one,
                           const std::vector<std::string>& other) {
   const auto [here, there] = std::ranges::mismatch(one, other);

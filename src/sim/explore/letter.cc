@@ -24,7 +24,7 @@ class Writer {
   std::string bytes;
 };
 
-// What is missing reads as zero, and is_whole() says so.
+// A truncated input reads as zero, and is_whole() returns false.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}

@@ -1,4 +1,4 @@
-// A Play as bytes, for another process.
+// Serializes a Play, for another process.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 namespace spate::sim {
 
 std::string write_letter(const Play& play);
-// None if it is not whole.
+// Returns nullopt if it is truncated.
 std::optional<Play> read_letter(std::string_view letter);
 
 }  // namespace spate::sim

@@ -1,4 +1,4 @@
-// One run of a program in a World of its own: for explore().
+// Runs a program in a new World: for explore().
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace spate::sim {
 
 struct Trial {
   std::uint64_t seed;
-  std::optional<Numbers> only;  // Of its faults; none: all.
+  std::optional<Numbers> only;  // The faults that take effect; nullopt: all.
   bool keeps_all_events = false;
 };
 
@@ -24,18 +24,18 @@ struct Play {
   Findings findings;
   std::uint64_t trace = 0;
   std::uint64_t faults = 0;
-  Nanos time{0};                      // Of the World, in the end.
-  std::vector<std::string> passed{};  // Those that came to pass, where only some do.
-  std::vector<std::string> events{};  // All, if they are kept.
+  Nanos time{0};                      // Simulated time at the end.
+  std::vector<std::string> passed{};  // The faults that took effect, if `only` is set.
+  std::vector<std::string> events{};  // All events, if they are kept.
 };
 
 using Program = std::function<void(World&)>;
 
 Play play(const Trial& trial, const Program& program);
-// In a process of its own, whose end by a signal is a failure of the World.
+// As play(), in a separate process. If a signal ends the process, that is a failure of the World.
 Play play_apart(const Trial& trial, const Program& program);
 
-// The failure of a program that says so, with what is to be seen at that time.
+// Returns a failure reported by the program, with the state at that time.
 Findings::Failure failure_of(std::string_view name);
 
 }  // namespace spate::sim

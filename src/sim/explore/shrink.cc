@@ -35,7 +35,7 @@ class Shrinking {
     return holds_(numbers);
   }
 
-  // One of so many parts of it, or all but one of them.
+  // Tries each of `parts` parts, and each complement.
   std::optional<Numbers> smaller(const Numbers& all, std::size_t parts) {
     const auto begin_of = [&](std::size_t part) {
       return all.begin() + static_cast<std::ptrdiff_t>(all.size() * part / parts);

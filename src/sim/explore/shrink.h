@@ -1,4 +1,4 @@
-// The smallest set of numbers for which something still holds: delta debugging (ddmin).
+// Finds a minimal set of numbers for which a condition holds: delta debugging (ddmin).
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 
 namespace spate::sim {
 
-using Numbers = std::vector<std::uint64_t>;  // In ascending order.
+using Numbers = std::vector<std::uint64_t>;  // Ascending.
 
-// `holds` is true of `all`, and of what is returned: with any one number less it is not, unless
-// it was asked `most` times, when that is what there was.
+// `holds` must be true for `all`. Returns a set for which it is true, and false without any one of
+// its numbers. After `most` calls it returns the smallest set found.
 Numbers shrink(Numbers all, const std::function<bool(const Numbers&)>& holds, std::size_t most);
 
 }  // namespace spate::sim

@@ -8,7 +8,7 @@ constexpr std::int64_t kMillion = 1'000'000;
 
 }  // namespace
 
-// Parts of a million first: nothing overflows in a century, and nothing is rounded by a compiler.
+// Divides first: this cannot overflow within a century, and is exact on every compiler.
 Nanos Clock::at(Nanos now) const {
   const std::int64_t passed = (now - since).count();
   const std::int64_t gained = passed / kMillion * drift + passed % kMillion * drift / kMillion;
@@ -47,7 +47,7 @@ Nanos Clocks::wall(int host, Nanos now) const {
 
 Nanos Clocks::deadline(int host, Nanos now, Nanos span) const {
   const Clock* clock = find(host);
-  // Who does not wait must not: what when() rounds up would be a wait.
+  // A span of zero must stay zero: when() could round it up to a wait.
   if (clock == nullptr || span <= Nanos{0}) return deadline_after(now, span);
   return clock->when(deadline_after(clock->at(now), span));
 }

@@ -1,5 +1,5 @@
-// The faults that a seed has, numbered in the order in which it wants them, and which of them come
-// to pass: all, or some, to find out which of them a failure needs.
+// The faults of a seed, numbered in order of time. All of them take effect, or, for minimizing a
+// failure, a subset.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ namespace spate::sim {
 
 class Faults {
  public:
-  // Only these, in ascending order.
+  // Limits the faults that take effect to these numbers, in ascending order.
   void let_pass(std::vector<std::uint64_t> only) { only_ = std::move(only); }
-  // Whether the next one, as which `event` is noted, comes to pass.
+  // Counts the next fault, and returns whether it takes effect; then it is recorded as `event`.
   bool strike(Event event, History& history);
 
-  // How many the seed has wanted.
+  // Returns the number of faults.
   std::uint64_t count() const { return count_; }
-  // Those that came to pass, while only some do.
+  // Returns the faults that took effect, if let_pass() was called.
   const std::vector<Event>& passed() const { return passed_; }
 
  private:

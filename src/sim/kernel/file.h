@@ -1,4 +1,4 @@
-// Open files of the simulated kernel, and who is told that one has become ready.
+// Open files of the simulated kernel, and notification when they become ready.
 #pragma once
 
 #include <sys/epoll.h>
@@ -21,17 +21,17 @@ class EpollSet;
 class File;
 class Socket;
 
-// An entry of a set.
+// An entry of an epoll set.
 struct Watch {
   int fd;
   File* file;
   EpollSet* set;
   epoll_event wish;
-  std::list<Watch*>::iterator place{};  // If is_queued.
+  std::list<Watch*>::iterator place{};  // Valid if is_queued.
   bool is_queued = false;
 };
 
-// What one or more descriptors stand for. Functions return zero or more, or a negated errno.
+// An open file description. Functions return zero or more, or a negated errno.
 class File {
  public:
   File() = default;
@@ -39,26 +39,26 @@ class File {
   File& operator=(const File&) = delete;
   virtual ~File();
 
-  // The bits of epoll that hold now.
+  // Returns the epoll events that hold now.
   virtual std::uint32_t ready() const = 0;
   virtual long read(std::span<std::byte>) { return -EINVAL; }
   virtual long write(std::span<const std::byte>) { return -EINVAL; }
-  // One piece after the other, until one is not written whole.
+  // Writes one piece after the other, until one is not written completely.
   long write_all(std::span<const iovec> pieces);
 
-  // O_RDONLY and the like, as fcntl() tells it.
+  // Returns O_RDONLY and the like, as fcntl() does.
   virtual int access() const;
-  // Another descriptor of the system's for one that is the system's; else -1.
+  // Returns a duplicate of a real descriptor, if this has one; otherwise -1.
   virtual int open_again() const { return -1; }
 
-  // What it is, for the calls that work on one kind only.
+  // Return the derived type, for calls that work on one kind only.
   virtual EpollSet* as_set() { return nullptr; }
   virtual Socket* as_socket() { return nullptr; }
 
-  // Its host has memory again.
+  // Called when its host has memory again.
   virtual void on_memory() {}
 
-  // To be called when ready() may have more bits than before.
+  // Must be called when ready() may have more events than before.
   void changed();
 
  private:
@@ -77,14 +77,14 @@ class EventCounter final : public File {
   std::uint64_t count_ = 0;
 };
 
-// A timer that never expires: on a clock that nobody sets.
+// A timer that never expires: no clock is ever set in a World.
 class QuietTimer final : public File {
  public:
   std::uint32_t ready() const override { return 0; }
   long read(std::span<std::byte>) override { return -EAGAIN; }
 };
 
-// A text, read from the beginning on.
+// A readable text.
 class TextFile final : public File {
  public:
   explicit TextFile(std::string text) : text_(std::move(text)) {}
@@ -96,14 +96,14 @@ class TextFile final : public File {
   std::size_t read_ = 0;
 };
 
-// What is left of a descriptor whose host has crashed.
+// Replaces an open file of a crashed host.
 class DeadFile final : public File {
  public:
   std::uint32_t ready() const override { return 0; }
 };
 
-// epoll(7): level and edge. Those that may be ready are queued; whether they are is asked when
-// somebody wants to know.
+// epoll(7), level- and edge-triggered. Entries that may be ready are queued, and checked when the
+// set is waited for.
 class EpollSet final : public File {
  public:
   ~EpollSet() override;
@@ -111,7 +111,7 @@ class EpollSet final : public File {
   std::uint32_t ready() const override;
 
   long control(int operation, int fd, File& file, const epoll_event& wish);
-  // Copies at most `room.size()` events. Who was reported goes to the end of the queue.
+  // Copies at most `room.size()` events. Reported entries move to the end of the queue.
   std::size_t take(std::span<epoll_event> room);
 
  private:

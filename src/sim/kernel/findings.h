@@ -1,4 +1,4 @@
-// What a program has said of a World: what held, and what did not.
+// The results of a program's checks in a World.
 #pragma once
 
 #include <map>
@@ -14,14 +14,14 @@ struct Findings {
   struct Failure {
     std::string name;
     Nanos time{0};
-    std::vector<std::string> events{};  // The last before it.
-    std::string state{};                // Who waited for what.
+    std::vector<std::string> events{};  // The last ones before it.
+    std::string state{};                // The waits of the hosts.
 
     bool is_like(const Failure& other) const { return name == other.name && time == other.time; }
   };
 
   std::optional<Failure> failure;         // The first.
-  std::map<std::string, bool> sometimes;  // Whether it has held.
+  std::map<std::string, bool> sometimes;  // Whether each has been true.
 };
 
 }  // namespace spate::sim

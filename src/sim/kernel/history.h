@@ -1,4 +1,4 @@
-// What has happened in a World: its hash, its last events, and all of them if they are asked for.
+// The events of a World: their hash, the last ones, and all of them on request.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@
 namespace spate::sim {
 
 enum class EventKind : std::uint8_t {
-  segment,  // Of TCP, delivered.
-  packet,   // Of UDP, delivered.
-  local,    // Sent within a host: by a Unix socket, or a pipe.
+  segment,  // TCP, delivered.
+  packet,   // UDP, delivered.
+  local,    // Sent within a host, by a unix socket or a pipe.
   cut,
   healed,
   crashed,
@@ -27,19 +27,19 @@ enum class EventKind : std::uint8_t {
   lost,
   doubled,
   overtaken,
-  struck,  // A fault of the program's own, by World::strikes().
+  struck,  // Injected by the program: World::inject_fault().
   failed,  // A system call.
 };
 
-// Between which hosts, where there are two.
+// `from` and `to` are host numbers.
 struct Event {
   EventKind kind;
   int from = -1;
   int to = -1;
-  Nanos time{0};             // Of the World.
-  std::uint64_t number = 0;  // The connection's; a fault's.
-  std::uint64_t print = 0;   // Of what it was about.
-  std::string_view what{};   // Of static storage.
+  Nanos time{0};             // World time.
+  std::uint64_t number = 0;  // The number of the connection or fault.
+  std::uint64_t print = 0;   // A hash of the contents.
+  std::string_view what{};   // Has static storage.
   std::size_t size = 0;
   std::string text{};
 
@@ -55,9 +55,9 @@ class History {
   void note(const Event& event);
   std::uint64_t trace() const { return trace_; }
 
-  // From now on all are kept, up to kMost.
+  // Keeps all events from now on, up to kMost.
   void keep_all() { keeps_all_ = true; }
-  // Those that were kept, oldest first: the last ones only, unless keep_all() was called.
+  // Returns the kept events, oldest first: only the last ones unless keep_all() was called.
   std::vector<Event> events() const;
 
  private:
@@ -67,9 +67,9 @@ class History {
   std::vector<Event> kept_;
 };
 
-// "1.908000000 s"
+// Formats "1.908000000 s".
 std::string seconds_of(Nanos time);
-// One line, without its end.
+// Formats one line, without its end.
 std::string line_of(const Event& event, const std::vector<std::string>& hosts);
 
 }  // namespace spate::sim

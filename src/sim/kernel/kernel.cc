@@ -92,7 +92,7 @@ void Kernel::wait(const Thread::Ready& ready, Nanos limit) {
   waiting_hosts_.pop_back();
 }
 
-// In every build: it would wait for ever.
+// Reported in every build: the World would wait for ever.
 void Kernel::waits_in_vain() const {
   print_line(surroundings_.describe());
   rule_broken(std::source_location::current(), "what code of a World waits for will happen",
@@ -114,7 +114,7 @@ void Kernel::wait_for_notice(const void* condition) {
   thread->wait_for_notice(condition);
 }
 
-// When a thread of the host whose code runs begins with what it is given.
+// Returns when a thread of the running host begins its work.
 Nanos Kernel::late() {
   const auto delay = thread_delays_.find(host);
   if (delay == thread_delays_.end()) return now_;
@@ -145,6 +145,7 @@ int Kernel::open(std::shared_ptr<File> file) {
 }
 
 int Kernel::open_unlimited(std::shared_ptr<File> file) {
+  // The lowest free number, as POSIX requires.
   const auto free = std::ranges::find(files_, nullptr, &Descriptor::file);
   const auto number = static_cast<std::size_t>(free - files_.begin());
   if (number == kMaxDescriptors) return -EMFILE;
@@ -185,7 +186,7 @@ std::size_t Kernel::open_count(int of_host) const {
   return found == open_counts_.end() ? 0 : found->second;
 }
 
-void Kernel::tell_of_memory(int of_host) {
+void Kernel::on_memory_freed(int of_host) {
   for (const Descriptor& one : files_)
     if (one.file != nullptr && one.host == of_host) one.file->on_memory();
 }
@@ -200,6 +201,7 @@ void Kernel::crash(int crashed, const std::function<void(Socket&)>& close) {
     one.host = kCrashed;
     Socket* socket = one.file->as_socket();
     if (socket == nullptr) continue;
+    // Objects of the crashed program may still use and close the number.
     close(*socket);
     one.file = std::make_shared<DeadFile>();
   }

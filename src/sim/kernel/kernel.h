@@ -1,4 +1,4 @@
-// The simulated kernel of one World: descriptors, time, and what is going to happen.
+// The simulated kernel of one World: descriptors, time, and scheduled events.
 #pragma once
 
 #include <signal.h>
@@ -30,24 +30,24 @@ namespace spate::sim {
 
 class Network;
 
-// What has come of a step of the World.
+// The result of a step of the World.
 enum class Step : std::uint8_t {
-  went_on,   // Somebody did something, or the clock moved to what happens next.
-  idle,      // Nothing happens before the limit, to which the clock has moved.
-  stuck,     // The same, and nothing will happen after it.
-  spinning,  // The clock has not moved for too many steps.
+  went_on,   // Some code ran, or the clock advanced to the next event.
+  idle,      // No event before the limit, to which the clock has advanced.
+  stuck,     // As `idle`, and no event is scheduled after it.
+  spinning,  // The clock has not advanced for too many steps.
 };
 
-// The World around a kernel, which goes on while a loop sleeps.
+// The World around a kernel. It advances while a loop sleeps.
 class Surroundings {
  public:
   virtual Step step(Nanos limit) = 0;
-  // Lets threads go on, and nothing else. False if none could.
+  // Runs threads only. False if none can run.
   virtual bool step_threads() = 0;
   virtual Network& network() = 0;
-  // nullptr while the host is down.
+  // Returns nullptr while the host is down.
   virtual Loop* loop_of(int host) = 0;
-  // Who waits for what: some lines.
+  // Returns lines that describe all waits.
   virtual std::string describe() const = 0;
   virtual std::vector<std::string> host_names() const = 0;
 
@@ -55,7 +55,7 @@ class Surroundings {
   ~Surroundings() = default;
 };
 
-// What something is drawn for: one more draw for one purpose changes nothing for the others.
+// The purpose of a random number: an additional draw for one purpose does not affect the others.
 enum class Purpose : std::uint64_t {
   program,
   order,
@@ -75,9 +75,9 @@ class Kernel {
  public:
   using Happening = std::move_only_function<void()>;
 
-  // Simulated descriptors begin here: below are the system's.
+  // Simulated descriptors begin here; lower ones are the system's.
   static constexpr int kFirstDescriptor = 1024;
-  // Whose code runs, outside of every host.
+  // The running host, outside of all hosts.
   static constexpr int kNoHost = -1;
 
   // The monotonic clock when the World begins, as if the machines had been up for an hour.
@@ -88,81 +88,81 @@ class Kernel {
   Kernel(const Kernel&) = delete;
   Kernel& operator=(const Kernel&) = delete;
 
-  // The one of the calling thread, or nullptr.
+  // Returns the kernel of the calling thread, or nullptr.
   static Kernel* current();
 
   // ---- time
   Nanos now() const { return now_; }
   void move_to(Nanos time) { now_ = time; }
   void at(Nanos time, Happening happening);
-  // When something is going to happen next; kForever: never.
+  // Returns the time of the next scheduled event; kForever without one.
   Nanos next() const { return happenings_.empty() ? kForever : happenings_.begin()->first.first; }
-  // Lets all of it happen that is due, what becomes due meanwhile not. False if there was nothing.
+  // Calls all events that are due, except those that become due meanwhile. Returns whether any was
+  // due.
   bool happen();
-  // The caller, a loop that has nothing to do, lets the World go on. A thread's is asked for again
-  // when it is `ready`.
+  // Called by a loop that sleeps: advances the World. On a thread, returns when `ready`.
   Step sleep(Nanos limit, Thread::Ready ready);
   Network& network() { return surroundings_.network(); }
   Loop* loop_of(int of_host) { return surroundings_.loop_of(of_host); }
   const Surroundings& surroundings() const { return surroundings_; }
-  // What a host's own clocks say, the running one's; the World's where there is none.
+  // Return the clocks of the running host; the World's where no host runs.
   Nanos monotonic() const { return clocks.monotonic(host, now_); }
   Nanos wall() const { return clocks.wall(host, now_); }
-  // When a span of the running host's has passed.
+  // Returns when a span of the running host's time has passed.
   Nanos deadline(Nanos span) const { return clocks.deadline(host, now_, span); }
   Nanos since_beginning() const { return now_ - kBeginning; }
 
-  // How often, in a row, the running thread has looked for events, waited for nothing and found
-  // nothing, since it has found some or the World last turned a host.
+  // Returns how many consecutive polls of the running thread have found nothing, since it has found
+  // events or the World last ran a host.
   int& looks_in_vain();
 
-  // ---- descriptors; lowest first, one table for all hosts, so that a number tells its host
+  // ---- descriptors: lowest first, in one table for all hosts, so that a number determines its
+  // host
   int open(std::shared_ptr<File> file);
-  // A child's of this host, whose descriptors are its own.
+  // Opens a file of a child process, whose descriptors do not count for the host.
   int open_unlimited(std::shared_ptr<File> file);
   std::shared_ptr<File> find(int fd) const;
-  // kNoHost if it is not open.
+  // Returns kNoHost if it is not open.
   int host_of(int fd) const;
   long close(int fd);
   void close_all();
-  // But for those of crashed hosts.
+  // Counts the open descriptors, without those of crashed hosts.
   std::size_t open_count() const;
   std::size_t open_count(int of_host) const;
-  // Of the host whose code runs. -EMFILE or what the limit says, if it may open none.
+  // Checks the limit of the running host. Returns -EMFILE or the limit's error.
   long may_open() const;
-  // From now on open() of this host fails with `error` where `count` are open.
+  // Makes open() of this host fail with `error` while `count` are open.
   void limit(int of_host, std::size_t count, int error) { limits_[of_host] = {count, error}; }
   void lift_limit(int of_host) { limits_.erase(of_host); }
-  // The host has memory again, of which its files are told.
-  void tell_of_memory(int of_host);
-  // Calls `close` with each socket of the host's, and leaves a file in its place that does nothing:
-  // whoever still has the number may close it, and nobody else gets it before.
+  // Notifies the host's files that there is memory again.
+  void on_memory_freed(int of_host);
+  // Calls `close` with each socket of the host, and replaces it by a DeadFile: its number can still
+  // be closed, and is not reused before.
   void crash(int crashed, const std::function<void(Socket&)>& close);
 
   // ---- threads
-  // A number for it; 0 if the system gives no more.
+  // Starts a thread. Returns its number; 0 if the system starts no more.
   std::uint64_t start_thread(Thread::Body body, void* argument);
-  // Returns when it has ended. Its number is not valid any more.
+  // Returns when it has ended. Its number is invalid then.
   void join_thread(std::uint64_t number);
-  // The caller, a thread's code or the World's, goes on when `ready()`, or at `limit`.
+  // Suspends the calling thread, or the World's, until `ready()`, or until `limit`.
   void wait(const Thread::Ready& ready, Nanos limit);
-  // Of a std::condition_variable.
+  // Waits for a std::condition_variable.
   void wait_for_notice(const void* condition);
   enum class Notify : std::uint8_t { one, all };
   void notify(const void* condition, Notify whom);
   const std::map<std::uint64_t, std::unique_ptr<Thread>>& threads() const { return threads_; }
-  // Threads of the host begin, and go on when they were notified, up to `most` later.
+  // Delays threads of the host by up to `most`, when they begin and when they are notified.
   void delay_threads(int of_host, Nanos most) { thread_delays_[of_host] = most; }
-  // Called by a thread of this World's.
+  // Called by a thread of this World.
   void serve_this_thread();
-  // Whose code waits for threads; they may run, then, though their host is down or paused.
+  // Returns whether code waits for the thread. It may then run although its host is down or paused.
   bool is_waited_for(const Thread& thread) const;
-  // Code of the host's runs, or waits.
+  // Returns whether code of the host runs, or waits.
   bool is_inside(int of_host) const;
 
-  // ---- the seed
-  // From now on `draws` says what is drawn, in place of the seed: for who has other reasons than
-  // chance (fuzz/world.cc).
+  // ---- random numbers
+  // From now on `draws` replaces the seed: for a fuzzer (fuzz/world.cc).
   using Draws = std::function<std::uint64_t(Purpose, std::uint64_t number)>;
   void draw_by(Draws draws) { other_draws_ = std::move(draws); }
   std::uint64_t draw(Purpose purpose, std::uint64_t number) const {
@@ -174,19 +174,19 @@ class Kernel {
     event.time = since_beginning();
     history.note(event);
   }
-  // What was sent within a host.
+  // Records bytes sent within a host.
   void note_local(std::string_view bytes);
-  // Whether a fault that the seed wants comes to pass: `kind` and the like say of what.
+  // Returns whether a fault of the seed takes effect; `fault` describes it.
   bool strikes(Event fault) {
     fault.time = since_beginning();
     return faults.strike(fault, history);
   }
 
   int host = kNoHost;
-  // While what has threads is destroyed, of a host or of the World: nobody else goes on, and the
-  // threads wait for nothing that time would bring.
+  // During the destruction of objects with threads, of a host or of the World: no other code runs,
+  // and threads do not wait for time to pass.
   bool hurries = false;
-  std::string hosts_file;  // The text of each host's /etc/hosts; empty: the system's.
+  std::string hosts_file;  // The contents of each host's /etc/hosts; empty: the system's.
   Zone zone;
   Findings findings;
   History history;
@@ -206,7 +206,7 @@ class Kernel {
   Draws other_draws_;
   Surroundings& surroundings_;
   Nanos now_;
-  std::map<std::pair<Nanos, std::uint64_t>, Happening> happenings_;  // In order, by a number.
+  std::map<std::pair<Nanos, std::uint64_t>, Happening> happenings_;  // By time and sequence number.
   std::uint64_t happening_count_ = 0;
   struct Descriptor {
     std::shared_ptr<File> file;
@@ -216,19 +216,19 @@ class Kernel {
     std::size_t count;
     int error;
   };
-  // Whose descriptors are nobody's any more.
+  // Owner of the descriptors of crashed hosts.
   static constexpr int kCrashed = -2;
 
   std::vector<Descriptor> files_;
   std::map<int, std::size_t> open_counts_;  // By host.
   std::map<int, Limit> limits_;
-  std::map<std::uint64_t, std::unique_ptr<Thread>> threads_;  // By number, as they were started.
+  std::map<std::uint64_t, std::unique_ptr<Thread>> threads_;  // By number, in order of their start.
   std::map<int, Nanos> thread_delays_;
   std::vector<int> waiting_hosts_;
   std::uint64_t thread_count_ = 0;
   std::uint64_t delay_count_ = 0;
   std::uint64_t draws_ = 0;
-  int looks_in_vain_ = 0;  // Of the World's own thread.
+  int looks_in_vain_ = 0;  // For the World's own thread.
 };
 
 }  // namespace spate::sim

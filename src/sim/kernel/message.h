@@ -1,4 +1,4 @@
-// Messages of sendmsg(2) and recvmsg(2): their pieces, and what goes beside them.
+// Messages of sendmsg(2) and recvmsg(2): their pieces and control messages.
 #pragma once
 
 #include <sys/socket.h>
@@ -15,14 +15,14 @@ inline std::span<const iovec> pieces_of(const msghdr& message) {
   return {message.msg_iov, message.msg_iovlen};
 }
 
-// How many bytes its pieces have, or have room for.
+// Returns the number of bytes in its pieces.
 std::size_t size_of(const msghdr& message);
-// All bytes of its pieces.
+// Returns all bytes of its pieces.
 std::string joined(const msghdr& message);
-// Copies `bytes` to its pieces. Returns how many had room.
+// Copies `bytes` to its pieces. Returns how many fitted.
 std::size_t spread(std::string_view bytes, const msghdr& message);
 
-// Control messages, one after the other, as far as there is room.
+// Appends control messages, while there is room.
 class Control {
  public:
   explicit Control(msghdr& message)
@@ -33,7 +33,7 @@ class Control {
   void add(int level, int type, const T& value) {
     add_bytes(level, type, std::as_bytes(std::span(&value, 1)));
   }
-  // As many of them as there is room for.
+  // Returns how many messages of a size fit.
   std::size_t room_for(std::size_t size_of_each) const;
   void add_bytes(int level, int type, std::span<const std::byte> value);
   void cut() { message_.msg_flags |= MSG_CTRUNC; }

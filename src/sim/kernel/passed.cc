@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostPassed = 253;
 
-// A descriptor of the system's, a file for instance.
+// A descriptor of the system, such as a file.
 class SystemFile final : public File {
  public:
   explicit SystemFile(int fd) : fd_(fd) {}

@@ -1,5 +1,4 @@
-// Descriptors that are sent with a message (SCM_RIGHTS), from when it was sent until it is received
-// or dropped.
+// Descriptors that are sent with a message (SCM_RIGHTS), until it is received or dropped.
 #pragma once
 
 #include <sys/socket.h>
@@ -14,11 +13,11 @@ namespace spate::sim {
 
 using Passed = std::vector<std::shared_ptr<File>>;
 
-// Those that go with `message`. 0, or a negated errno: EBADF, EINVAL for more than the kernel
-// carries or for something else.
+// Takes the descriptors of `message`. Returns 0, or a negated errno: EBADF, EINVAL for more than
+// the kernel allows or for other control messages.
 long take_passed(const msghdr& message, Passed& passed);
-// Opens them for the host whose code runs, as far as there is room and a limit allows; what is left
-// is closed, and the receiver told by MSG_CTRUNC.
+// Opens them for the running host, within room and limit. The rest is closed, and MSG_CTRUNC is
+// set.
 void open_passed(const Passed& passed, Control& control);
 
 }  // namespace spate::sim

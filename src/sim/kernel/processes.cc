@@ -34,9 +34,9 @@ const Processes::Process* Processes::find(int pid) const {
   return is_own ? found->second.get() : nullptr;
 }
 
-// ---- its beginning
+// ---- begin
 
-// The program is called by its host's loop, and not before spawn() has returned.
+// The host's loop calls the program, after spawn() has returned.
 long Processes::spawn(const char* name, char* const* arguments, const SpawnPlan& plan) {
   const auto program = programs_.find({kernel_.host, name});
   Loop* loop = kernel_.loop_of(kernel_.host);
@@ -74,9 +74,9 @@ Stream Processes::open(Loop& loop, std::shared_ptr<File>& file) {
   return {};
 }
 
-// ---- its end
+// ---- end
 
-// Its objects go when none of its code is running: from the loop.
+// The loop destroys its objects later, when none of its code is running.
 void Processes::end(int pid, int status) {
   Process* process = find(pid);
   if (process == nullptr || process->status >= 0) return;
@@ -108,7 +108,7 @@ void Processes::crash(int host) {
   std::erase_if(ended_, is_there);
 }
 
-// ---- what its parent asks
+// ---- called by the parent
 
 long Processes::status(int pid) const {
   const Process* process = find(pid);
@@ -157,7 +157,7 @@ long Processes::deliver(int pid, Process& process, int signum) {
   return kernel_.loop_of(process.host)->post(handle) ? 0 : -ENOMEM;
 }
 
-// As waitpid() says it.
+// In the encoding of waitpid().
 void Processes::stop(Process& process, int signum) {
   constexpr int kStopped = 0x7f;
   process.is_stopped = true;

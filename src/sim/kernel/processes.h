@@ -1,5 +1,4 @@
-// Child processes of a World's hosts: programs of the test's, which end when they say so or are
-// killed.
+// Child processes of a World's hosts: programs of the test, which end by exit() or by a signal.
 #pragma once
 
 #include <array>
@@ -19,14 +18,14 @@ class Kernel;
 
 using ProgramBody = std::function<std::shared_ptr<void>(Running&)>;
 
-// pidfd_open(2): readable when its process has ended.
+// pidfd_open(2): readable when the process has ended.
 class ProcessFile final : public File {
  public:
   std::uint32_t ready() const override { return has_ended ? EPOLLIN : 0u; }
   bool has_ended = false;
 };
 
-// What posix_spawn() is told of the child's descriptors: numbers of the parent's.
+// The child's descriptors, as numbers of the parent, collected by posix_spawn()'s file actions.
 struct SpawnPlan {
   static constexpr int kNone = -1;
 
@@ -37,22 +36,22 @@ class Processes {
  public:
   explicit Processes(Kernel& kernel) : kernel_(kernel) {}
 
-  // By the actions that are being filled.
+  // By the file actions under construction.
   std::map<const void*, SpawnPlan> plans;
 
   void add_program(int host, const std::string& name, ProgramBody body) {
     programs_[{host, name}] = std::move(body);
   }
 
-  // Calls of the host whose code runs. A negated errno, or what is said.
-  // The process's number.
+  // ---- called for the running host
+  // Returns the process's number, or a negated errno.
   long spawn(const char* name, char* const* arguments, const SpawnPlan& plan);
   long kill(int pid, int signum);
-  // Its status as of waitpid(), -EAGAIN while it lives, -ECHILD.
+  // Returns its status as waitpid() does, -EAGAIN while it lives, -ECHILD.
   long status(int pid) const;
-  // It need not be remembered any more.
+  // Removes an ended process.
   void reap(int pid);
-  // That it has been stopped or continued, as waitpid() says it; -1 if nobody has to be told.
+  // Returns an unreported stop or continuation in the encoding of waitpid(); -1 without one.
   int change(int pid) const;
   void forget_change(int pid);
   long open_file(int pid);
@@ -65,10 +64,10 @@ class Processes {
  private:
   struct Process {
     int host;
-    int status = -1;  // While it runs.
-    int change = -1;  // Of which nobody has been told.
+    int status = -1;  // -1 while it runs.
+    int change = -1;  // Not reported yet; -1: none.
     bool is_stopped = false;
-    std::vector<int> pending{};  // Signals that wait until it goes on, each once.
+    std::vector<int> pending{};  // Signals that wait for SIGCONT, each once.
     ProgramBody body;
     std::vector<std::string> arguments;
     std::array<std::shared_ptr<File>, 3> files;

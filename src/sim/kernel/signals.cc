@@ -6,7 +6,8 @@
 
 namespace spate::sim {
 
-// The library's handler would tell the loops of all hosts. A loop is the host's whose wake-up is.
+// The library's handler would raise the signal in the loops of all hosts. The host of a loop is
+// that of its wake-up descriptor.
 bool raise_signal(const Kernel& kernel, int host, int signum) {
   bool is_watched = false;
   for (const std::atomic<Signals*>& entry : Signals::dispositions[signum].loops) {

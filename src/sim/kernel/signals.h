@@ -1,4 +1,4 @@
-// Signals to a host: who of its loops watches them is told.
+// Signals of a host, which are delivered to its own loops only.
 #pragma once
 
 namespace spate::sim {

@@ -6,6 +6,20 @@
 
 namespace spate::sim {
 
+namespace {
+
+constexpr int kSwitches[] = {SO_REUSEADDR, SO_KEEPALIVE, SO_BROADCAST,
+                             SO_OOBINLINE, SO_DONTROUTE, SO_PASSCRED};
+constexpr int kReadOnly[] = {SO_ERROR, SO_TYPE, SO_DOMAIN, SO_PROTOCOL, SO_ACCEPTCONN};
+
+// The bit of a switch, 0 of other options.
+unsigned bit_of(int name) {
+  const auto* const found = std::ranges::find(kSwitches, name);
+  return found == std::end(kSwitches) ? 0u : 1u << (found - std::begin(kSwitches));
+}
+
+}  // namespace
+
 long Socket::read(std::span<std::byte> room) {
   iovec piece{.iov_base = room.data(), .iov_len = room.size()};
   msghdr message{};
@@ -26,7 +40,9 @@ long Socket::set_option(int level, int name, const void* value, socklen_t size) 
   int number = 0;
   if (size < sizeof(number)) return -EINVAL;
   std::memcpy(&number, value, sizeof(number));
-  if (level != SOL_SOCKET) return -ENOPROTOOPT;
+  if (level != SOL_SOCKET || std::ranges::count(kReadOnly, name) != 0) return no_option(level);
+  const unsigned bit = bit_of(name);
+  switches_ = number != 0 ? switches_ | bit : switches_ & ~bit;
   if (name != SO_SNDBUF && name != SO_RCVBUF) return 0;
   const auto wanted = static_cast<std::size_t>(std::max(number, 0));
   set_buffer(name == SO_SNDBUF, std::clamp(wanted, kLeastBuffer, kMostBuffer));
@@ -35,6 +51,7 @@ long Socket::set_option(int level, int name, const void* value, socklen_t size) 
 
 std::optional<int> Socket::option(int level, int name) {
   if (level != SOL_SOCKET) return std::nullopt;
+  if (const unsigned bit = bit_of(name)) return (switches_ & bit) != 0 ? 1 : 0;
   switch (name) {
     case SO_ERROR:
       return take_error();
@@ -55,13 +72,12 @@ std::optional<int> Socket::option(int level, int name) {
   }
 }
 
+long Socket::no_option(int) const { return -ENOPROTOOPT; }
+
 long Socket::get_option(int level, int name, void* value, socklen_t* size) {
   const std::optional<int> found = option(level, name);
-  if (!found) return -ENOPROTOOPT;
-  if (*size < sizeof(*found)) return -EINVAL;
-  std::memcpy(value, &*found, sizeof(*found));
-  *size = sizeof(*found);
-  return 0;
+  if (!found) return no_option(level);
+  return copy_option(*found, value, size);
 }
 
 }  // namespace spate::sim

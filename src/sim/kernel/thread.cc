@@ -49,7 +49,7 @@ void* Thread::run(void* thread) {
 
 bool Thread::is_due() const { return !has_ended_ && (kernel_.now() >= limit_ || ready_()); }
 
-// When it has ended, it is waited for until the system has made an end of it, too.
+// Runs it until it waits or ends. After its end, also joins the system's thread.
 void Thread::go_on() {
   const int host_before = std::exchange(kernel_.host, host_);
   turn_.give();
@@ -65,7 +65,7 @@ void Thread::notify(Nanos time) {
   limit_ = time;
 }
 
-// ---- its own side
+// ---- the thread's side
 
 void Thread::wait(Ready ready, Nanos limit) {
   const int host_here = kernel_.host;

@@ -1,6 +1,6 @@
-// A thread that the library starts in a World. It is a thread of the system's, with all that a
-// thread has of its own; but of a World's only one runs at a time, until it waits, and which one is
-// next the World decides.
+// A thread that the library starts in a World. It is a real thread, so that thread-local state
+// works. But only one thread of a World runs at a time, until it waits, and the World selects the
+// next one.
 #pragma once
 
 #include <pthread.h>
@@ -15,8 +15,8 @@ namespace spate::sim {
 
 class Kernel;
 
-// The system's. That of C++ is made of inline functions, of which a program has one copy: the one
-// in which the library's calls come to the World.
+// Uses the system's semaphore. C++ semaphores are inline functions with one copy per program, whose
+// system calls would come to the World.
 class Baton {
  public:
   Baton() { ::sem_init(&semaphore_, 0, 0); }
@@ -25,7 +25,7 @@ class Baton {
   Baton& operator=(const Baton&) = delete;
   void give() { ::sem_post(&semaphore_); }
   void take() {
-    while (::sem_wait(&semaphore_) < 0) {  // A signal's handler has run.
+    while (::sem_wait(&semaphore_) < 0) {  // Interrupted by a signal handler.
     }
   }
 
@@ -36,45 +36,45 @@ class Baton {
 class Thread {
  public:
   using Body = void* (*)(void*);
-  // Whether what it waits for has come; asked again and again.
+  // Returns whether the awaited condition holds; called repeatedly.
   using Ready = std::function<bool()>;
 
-  // It begins not before `time`. nullptr if the system gives no more.
+  // Makes a thread that begins at `time` or later. nullptr if the system starts no more.
   static std::unique_ptr<Thread> start(Kernel& kernel, Body body, void* argument, Nanos time);
-  // It has ended.
+  // The thread must have ended.
   ~Thread();
   Thread(const Thread&) = delete;
   Thread& operator=(const Thread&) = delete;
 
-  // The calling one; nullptr is the World's own.
+  // Returns the calling thread; nullptr is the World's own.
   static Thread* current();
 
   int host() const { return host_; }
   bool has_ended() const { return has_ended_; }
-  // Its host has crashed.
+  // Called when its host crashes.
   void crash() { has_crashed_ = true; }
   bool has_crashed() const { return has_crashed_; }
 
   // ---- the World's side
-  // Whether it would go on.
+  // Returns whether it can run.
   bool is_due() const;
-  // When it will at the latest, if nothing comes before.
+  // Returns when it runs at the latest.
   Nanos limit() const { return limit_; }
-  // Lets it run until it waits or ends.
+  // Runs it until it waits or ends.
   void go_on();
 
-  // ---- its own side
-  // Until `ready()` or `limit`. The World goes on meanwhile.
+  // ---- the thread's side
+  // Waits until `ready()` or `limit`. The World advances meanwhile.
   void wait(Ready ready, Nanos limit);
-  // Until somebody notifies `condition`.
+  // Waits until `condition` is notified.
   void wait_for_notice(const void* condition);
 
-  // Whether it waits for `condition`, and has not been notified.
+  // Returns whether it waits for `condition`, and was not notified yet.
   bool waits_for(const void* condition) const { return condition_ == condition && !is_notified_; }
-  // It goes on, not before `time`. Time does not count while the kernel hurries.
+  // Resumes it, at `time` or later. Times are ignored while the kernel hurries.
   void notify(Nanos time);
 
-  int looks_in_vain = 0;  // Kernel::looks_in_vain() of this one.
+  int looks_in_vain = 0;  // Kernel::looks_in_vain() of this thread.
 
  private:
   bool may_hurry() const;
@@ -87,7 +87,7 @@ class Thread {
   void* const argument_;
   pthread_t id_{};
   Baton turn_;
-  Baton has_waited_;  // Or ended.
+  Baton has_waited_;  // Or has ended.
   Ready ready_;
   Nanos limit_;
   const void* condition_ = nullptr;

@@ -1,6 +1,6 @@
-// Bytes on their way between two descriptors of one host, in order: what is in a pipe, or in one
-// direction of a Unix socket. They are in the host's memory. Descriptors go with the first byte of
-// what they were sent with.
+// Bytes in flight between two descriptors of one host: the contents of a pipe, or of one direction
+// of a unix socket. They use the host's memory. Descriptors are attached to the first byte of their
+// message.
 #pragma once
 
 #include <cstddef>
@@ -21,13 +21,14 @@ class Channel {
   Channel& operator=(const Channel&) = delete;
 
   std::size_t size() const { return size_; }
-  // How much more it may have in all, by the host's memory alone.
+  // Returns how much it may hold in all, limited by the host's memory alone.
   std::size_t memory() const { return memory_.room(host_); }
   void append(std::string_view bytes, Passed passed = {});
-  // Up to `most` bytes. Ends behind a piece that had descriptors, which go to `passed`.
+  // Removes up to `most` bytes. Stops after a piece that had descriptors, which are moved to
+  // `passed`.
   std::string take(std::size_t most, Passed& passed);
   std::string peek(std::size_t most) const;
-  // All descriptors, to `dropped`.
+  // Moves all descriptors to `dropped`.
   void give_up(Passed& dropped);
   void clear();
 

@@ -19,7 +19,7 @@ constexpr std::size_t kHead = offsetof(sockaddr_un, sun_path);
 
 bool is_path(const std::string& name) { return !name.empty() && name.front() != '\0'; }
 
-// Of the system's, other than a socket: those are not of the World.
+// Files of the system other than sockets occupy their paths also in a World.
 bool is_system_file(const std::string& name) {
   struct stat status{};
   return is_path(name) && ::lstat(name.c_str(), &status) == 0 && !S_ISSOCK(status.st_mode);

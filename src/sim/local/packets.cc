@@ -46,7 +46,8 @@ void LocalPackets::vanish() {
   leave_all();
 }
 
-// Without a peer it counts as writable, whatever it is going to send to whom.
+// Without a peer it is always writable, whatever its destinations are. So is one whose peer is
+// connected to it.
 std::uint32_t LocalPackets::ready() const {
   const bool has_room = peer_ == nullptr || peer_->peer_ == this || !peer_->is_full();
   std::uint32_t events = has_room ? EPOLLOUT : 0u;
@@ -88,7 +89,7 @@ long LocalPackets::peer_address(sockaddr* address, socklen_t* size) const {
 LocalPackets* LocalPackets::destination(const msghdr& message, long& error) {
   if (message.msg_name == nullptr || message.msg_namelen == 0) {
     error = has_lost_peer_ ? -ECONNREFUSED : -ENOTCONN;
-    if (std::exchange(has_lost_peer_, false)) drop_arrivals();  // As Linux.
+    if (std::exchange(has_lost_peer_, false)) drop_arrivals();  // As Linux does.
     return peer_;
   }
   const auto* address = static_cast<const sockaddr*>(message.msg_name);
@@ -108,7 +109,7 @@ long LocalPackets::send(const msghdr& message) {
   LocalPackets* to = destination(message, error);
   if (to == nullptr) return error;
   if (!to->may_read_) return -EPIPE;
-  // Who is its peer's peer has all room, as with a pair.
+  // A connected socket accepts packets from its peer only.
   if (to->peer_ != nullptr && to->peer_ != this) return -EPERM;
   if (to->is_full()) return -EAGAIN;
   if (memory_.is_short(host_) || memory_.room(host_) < bytes.size()) return -ENOBUFS;

@@ -1,4 +1,4 @@
-// A Unix socket of packets: nothing is lost, and who sends more than its peer takes is told so.
+// A unix datagram socket: loses nothing, and send() fails if the receiver's queue is full.
 #pragma once
 
 #include <deque>
@@ -53,7 +53,7 @@ class LocalPackets final : public LocalSocket {
   bool has_lost_peer_ = false;
   bool may_read_ = true;
   bool may_write_ = true;
-  std::vector<LocalPackets*> senders_;  // Whose peer this is.
+  std::vector<LocalPackets*> senders_;  // Sockets that have this one as their peer.
   std::deque<Packet> arrivals_;
 };
 

@@ -1,4 +1,4 @@
-// pipe(2): its two ends, which are files of their own.
+// pipe(2): its two ends, which are separate files.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ struct Pipe {
   Pipe(SocketMemory& memory, int host) : bytes(memory, host) {}
 
   static constexpr std::size_t kRoom = 64 * 1024;
-  // PIPE_BUF: written whole, or not at all.
+  // PIPE_BUF: written completely, or not at all.
   static constexpr std::size_t kAtomic = SocketMemory::kPage;
 
   Channel bytes;

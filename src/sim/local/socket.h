@@ -1,6 +1,7 @@
-// A Unix socket: what those of streams and those of packets share.
+// The common base of unix stream and datagram sockets.
 #pragma once
 
+#include <cerrno>
 #include <string>
 
 #include "sim/kernel/passed.h"
@@ -19,7 +20,7 @@ class LocalSocket : public Socket {
   ~LocalSocket() override { names_.remove(*this); }
 
   const std::string& name() const { return name_; }
-  // What it holds for others is moved to `dropped`.
+  // Moves sockets in its messages to `dropped`.
   virtual void give_up(Passed& dropped) = 0;
   void vanish() override { names_.release(*this); }
 
@@ -34,13 +35,15 @@ class LocalSocket : public Socket {
     (to_send ? send_buffer_ : receive_buffer_) = size;
   }
   std::size_t buffer(bool to_send) const final { return to_send ? send_buffer_ : receive_buffer_; }
+  // Unix sockets have options of SOL_SOCKET only.
+  long no_option(int level) const final { return level == SOL_SOCKET ? -ENOPROTOOPT : -EOPNOTSUPP; }
 
   LocalNames& names_;
   SocketMemory& memory_;
   std::size_t send_buffer_ = kDefaultRoom;
 
  private:
-  std::string name_;  // Empty: none.
+  std::string name_;  // Empty: unnamed.
   std::size_t receive_buffer_ = kDefaultRoom;
 };
 

@@ -51,7 +51,7 @@ std::uint32_t LocalStream::ready() const {
   if (is_listening()) return events | (waiting_.empty() ? 0u : EPOLLIN);
   if (!is_connected_) events |= EPOLLHUP;
   if (arrivals_.size() != 0) events |= EPOLLIN;
-  // As Linux, which says it when three quarters are free.
+  // Linux reports it when three quarters are free.
   const bool has_room =
       peer_ == nullptr || (peer_->arrivals_.size() * 4 <= send_buffer_ && !memory_.is_short(host_));
   if (has_room) events |= EPOLLOUT;

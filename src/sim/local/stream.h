@@ -1,5 +1,5 @@
-// A Unix socket of streams: first none, then a listener or one end of a connection. What is written
-// is with the peer at once.
+// A unix stream socket: initially unconnected, then a listener or one end of a connection. Written
+// bytes arrive at once.
 #pragma once
 
 #include <deque>
@@ -33,19 +33,19 @@ class LocalStream final : public LocalSocket {
   long peer_address(sockaddr* address, socklen_t* size) const override;
 
  private:
-  // Its peer has gone; with unread bytes, or before it was accepted, it has an error.
+  // Called when the peer is closed. With unread bytes, or before it was accepted, it gets an error.
   void lose_peer(int error);
   int take_error() override { return std::exchange(error_, 0); }
 
-  // A listener.
+  // ---- a listener
   int backlog_ = -1;
   std::deque<std::shared_ptr<LocalStream>> waiting_;
-  // A connection.
+  // ---- a connection
   LocalStream* peer_ = nullptr;
   std::string peer_name_;
   Channel arrivals_;
-  bool is_connected_ = false;  // Or was.
-  bool may_read_ = true;       // More may come.
+  bool is_connected_ = false;  // True also after the connection has ended.
+  bool may_read_ = true;       // More bytes may arrive.
   bool may_write_ = true;
   int error_ = 0;
 };

@@ -11,7 +11,7 @@ namespace spate::sim {
 
 namespace {
 
-constexpr std::uint32_t kMagic = 0xa1b23c4d;  // Nanoseconds.
+constexpr std::uint32_t kMagic = 0xa1b23c4d;  // With nanoseconds.
 constexpr std::uint32_t kRawIp = 101;
 constexpr std::uint32_t kLongestRecord = 256 * 1024;
 constexpr std::size_t kTcpHead = 20;
@@ -39,19 +39,19 @@ std::uint8_t flags_of(Kind kind) {
   return ack;
 }
 
-// How many numbers of the sequence it takes.
+// Returns how many sequence numbers it occupies.
 std::uint32_t length_of(const Label& label) {
   const bool counts = (flags_of(label.kind) & (syn | fin)) != 0;
   return static_cast<std::uint32_t>(label.size) + (counts ? 1u : 0u);
 }
 
-// In the order of the network.
+// In network byte order.
 void put(std::string& bytes, std::uint64_t value, int width) {
   for (int shift = 8 * (width - 1); shift >= 0; shift -= 8)
     bytes += static_cast<char>(value >> shift & 0xff);
 }
 
-// In this machine's order, as the file's own numbers are.
+// In the machine's byte order, as for the file's own numbers.
 void put_own(std::string& bytes, std::uint32_t value) {
   bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
@@ -82,7 +82,7 @@ std::string head_v4(const Place& from, const Place& to, std::uint8_t protocol, s
   put(head, 0x45, 1);
   put(head, traffic_class, 1);
   put(head, 20 + size, 2);
-  put(head, 0, 4);  // It is not in pieces.
+  put(head, 0, 4);  // Not fragmented.
   put(head, 64, 1);
   put(head, protocol, 1);
   put(head, 0, 2);
@@ -102,7 +102,7 @@ std::string head_v6(const Place& from, const Place& to, std::uint8_t protocol, s
   return head;
 }
 
-// With IP's head, and the checksum that belongs at `at`.
+// Adds the IP header, and the checksum at `at`.
 std::string in_ip(const Place& from, const Place& to, std::uint8_t protocol, std::string content,
                   std::size_t at, std::uint8_t traffic_class) {
   std::string pseudo(address_of(from.ip));

@@ -1,4 +1,4 @@
-// A file of packets, as tcpdump and Wireshark read it (pcap, times in nanoseconds, raw IP).
+// A packet capture file for tcpdump and Wireshark (pcap, nanoseconds, raw IP).
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ class Capture {
  public:
   static Result<std::unique_ptr<Capture>> open(const std::string& path);
 
-  // A segment that leaves `connection`'s end `from` at `wall`.
+  // Records a segment that leaves `connection`'s end `from` at `wall`.
   void segment(Nanos wall, Connection& connection, Side from, const Label& label);
-  // It has arrived: what its receiver sends from now on acknowledges it.
+  // Records its arrival: later segments of the receiver acknowledge it.
   void arrived(std::uint64_t connection, Side from, const Label& label);
   void packet(Nanos wall, const Place& from, const Place& to, std::string_view bytes,
               std::uint8_t traffic_class);
@@ -32,10 +32,10 @@ class Capture {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   using File = std::unique_ptr<std::FILE, CloseFile>;
-  // Where both ends of a connection are, from its first segment on.
+  // The sequence numbers of both ends of a connection.
   struct Numbers {
-    std::uint32_t sent[2];      // What comes next.
-    std::uint32_t received[2];  // By the end with this index, of the other's.
+    std::uint32_t sent[2];      // The next one.
+    std::uint32_t received[2];  // Received by the end with this index from the other.
   };
 
   explicit Capture(File file) : file_(std::move(file)) {}

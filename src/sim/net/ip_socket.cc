@@ -5,16 +5,16 @@
 
 namespace spate::sim {
 
-bool IpSocket::hears(const Ip& own, const Ip& ip) const {
+bool IpSocket::is_bound_to(const Ip& own, const Ip& ip) const {
   if (own == ip) return true;
   if (!own.is_any()) return false;
   return own.is_v4() ? ip.is_v4() : !ip.is_v4() || v6_only_ == 0;
 }
 
-// As in Linux, who wants all of IPv4 is in the way of a dual socket, even of one that has connected
-// from an address of IPv6.
+// As in Linux, a socket for all of IPv4 conflicts with a dual socket, even one that has connected
+// from an IPv6 address.
 bool IpSocket::overlaps(const Ip& ip, const Ip& other, bool other_is_dual) const {
-  return hears(ip, other) || (family_ == AF_INET && ip.is_any() && other_is_dual);
+  return is_bound_to(ip, other) || (family_ == AF_INET && ip.is_any() && other_is_dual);
 }
 
 bool IpSocket::shares_port(const IpSocket& other) const {
@@ -51,7 +51,7 @@ long IpSocket::bind(const sockaddr* address, socklen_t size) {
   if (draws_port_late_ != 0 && place->port == 0) return bind_address(*place);
   is_port_drawn_ = place->port == 0;
   if (const long result = network_.bind(*this, *place); result < 0) {
-    if (result == -EADDRINUSE) local_.ip = any_ip();  // As Linux forgets it.
+    if (result == -EADDRINUSE) local_.ip = any_ip();  // Linux forgets the address then.
     return result;
   }
   take_address(*place);
@@ -59,14 +59,14 @@ long IpSocket::bind(const sockaddr* address, socklen_t size) {
   return 0;
 }
 
-// As in Linux, who has an address of IPv6 does without IPv4 from then on.
+// As in Linux, a socket with an IPv6 address becomes v6-only.
 void IpSocket::take_address(const Place& place) {
   local_ = place;
   has_address_ = place.ip != any_ip();
   if (family_ == AF_INET6 && !place.ip.is_v4() && !place.ip.is_any()) v6_only_ = 1;
 }
 
-// The port is drawn by connect().
+// connect() selects the port.
 long IpSocket::bind_address(const Place& place) {
   if (!place.ip.is_any() && place.ip.host(host_) != host_) return -EADDRNOTAVAIL;
   take_address(place);
@@ -114,7 +114,7 @@ long IpSocket::set_option(int level, int name, const void* value, socklen_t size
   if (level == IPPROTO_IP && name == IP_BIND_ADDRESS_NO_PORT) remembered = &draws_port_late_;
   if (remembered == nullptr) return Socket::set_option(level, name, value, size);
   if (size < sizeof(*remembered)) return -EINVAL;
-  if (remembered == &v6_only_ && has_port()) return -EINVAL;  // Too late.
+  if (remembered == &v6_only_ && has_port()) return -EINVAL;  // Too late after bind().
   std::memcpy(remembered, value, sizeof(*remembered));
   return 0;
 }

@@ -1,4 +1,4 @@
-// A socket of IP: what those of TCP and those of UDP share.
+// The common base of TCP and UDP sockets.
 #pragma once
 
 #include "sim/kernel/socket.h"
@@ -17,18 +17,18 @@ class IpSocket : public Socket {
 
   Protocol protocol() const { return protocol_; }
   const Place& local() const { return local_; }
-  // Whether it gets what is sent to `ip` and its port, if bound to `own`.
-  bool hears(const Ip& own, const Ip& ip) const;
-  // Whether both may have one port.
+  // Returns whether a socket bound to `own` receives packets sent to `ip`, at the same port.
+  bool is_bound_to(const Ip& own, const Ip& ip) const;
+  // Returns whether both may use one port.
   bool shares_port(const IpSocket& other) const;
   bool shares_port(const PortHold& hold) const;
-  // SO_REUSEPORT: each of those that have it gets a part.
+  // Returns whether it has SO_REUSEPORT: connections and packets are distributed.
   bool shares_port_evenly() const { return shares_port_ != 0; }
-  // Of IPv6, and it does not do without IPv4.
+  // Returns whether it is an IPv6 socket that is not v6-only.
   bool is_dual() const { return family_ == AF_INET6 && v6_only_ == 0; }
-  // Whether it may not have `ip` while another's is `other`, with the same port.
+  // Returns whether it must not use `ip` while another socket uses `other`, with the same port.
   bool overlaps(const Ip& ip, const Ip& other, bool other_is_dual) const;
-  // What a connection of this one's leaves to others.
+  // Returns the reservation of a connection of this socket, for conflicts with others.
   PortHold own_hold() const;
   void vanish() override { is_bound_ = false; }
 
@@ -38,35 +38,35 @@ class IpSocket : public Socket {
 
  protected:
   void inherit(const IpSocket& listener);
-  // Its own, or its connection's.
+  // Returns whether it or its connection has a port.
   virtual bool has_port() { return is_bound_; }
   std::optional<int> option(int level, int name) override;
   void unbind();
   void unbind_drawn_port() {
     if (is_port_drawn_) unbind();
   }
-  // Its port may be had by who listens, or it gets one.
+  // Checks that its port may be used for listening, or draws one.
   long bind_to_listen();
   Ip any_ip() const { return family_ == AF_INET ? Ip::any_v4() : Ip(); }
-  // This host's address from which it sends to `ip`.
+  // Returns this host's address for sending to `ip`.
   Ip own_like(const Ip& ip) const;
-  // An IPv6 socket that has an address of IPv4.
+  // Returns whether it is an IPv6 socket with an IPv4 address.
   bool is_mapped() const { return family_ == AF_INET6 && local_.ip.is_v4(); }
-  // Whether it may connect to `to`, which stands for this host if it is no address.
+  // Checks whether it may connect to `to`; an unspecified address becomes this host's.
   long may_connect(Ip& to) const;
 
   Network& network_;
   const Protocol protocol_;
   Place local_;
-  bool is_bound_ = false;       // It has a port of its own.
+  bool is_bound_ = false;       // It has its own port.
   bool has_address_ = false;    // By bind().
-  bool is_port_drawn_ = false;  // Not the program's choice.
+  bool is_port_drawn_ = false;  // Not chosen by the program.
 
  private:
   long bind_address(const Place& place);
   void take_address(const Place& place);
 
-  // Options that are remembered.
+  // ---- stored options
   int v6_only_ = 0;
   int shares_port_ = 0;
   int shares_address_ = 0;

@@ -48,10 +48,11 @@ Nanos Link::delay(std::size_t size) {
          draw_span(Purpose::jitter, options.jitter);
 }
 
-// By the rule, or in one of the pieces in which a long packet goes. A segment is never longer.
+// Returns whether the rule or the link loses it; a long packet is lost with any of its fragments. A
+// segment is never fragmented.
 bool Link::is_lost(const Load& load, int attempt, Nanos& late) {
   if (load.rule != nullptr) {
-    const Fate fate = (*load.rule)(attempt);
+    const Delivery fate = (*load.rule)(attempt);
     if (fate.is_lost) return true;
     late = std::max(fate.delay, Nanos{0});
   }

@@ -1,4 +1,4 @@
-// One direction between two hosts: when what is sent over it arrives, and whether.
+// One direction between two hosts: decides whether and when packets arrive.
 #pragma once
 
 #include <cstddef>
@@ -13,26 +13,27 @@
 
 namespace spate::sim {
 
-// How TCP sends again what was lost: after `first`, and then after twice as long each time.
+// TCP's retransmission schedule: after `first`, then doubling.
 struct Retries {
   Nanos first;
   int most;
 
-  // After the first attempt, the one with this number; the longest pause is two minutes.
+  // Returns the time from the first transmission to the one with this number. Pauses are at most
+  // two minutes.
   Nanos until(int number) const;
 };
 inline constexpr Retries kHandshakeRetries{std::chrono::seconds{1}, 6};
 inline constexpr Retries kDataRetries{std::chrono::milliseconds{200}, 15};
 
-// What is carried: its size with all heads, and a rule to be asked of each attempt, if there is
+// A packet: its size with all headers, and a rule that decides about each transmission, if there is
 // one.
 struct Load {
   std::string_view what;
   std::size_t size;
-  const std::function<Fate(int attempt)>* rule = nullptr;
+  const std::function<Delivery(int attempt)>* rule = nullptr;
 };
 
-// Of a segment: when the attempt begins that comes through, and how long that takes.
+// For a segment: when the successful transmission begins, and how long it takes.
 struct Passage {
   Nanos begins_after;
   Nanos takes;
@@ -49,14 +50,14 @@ class Link {
   LinkOptions options;
   bool is_cut = false;
   InFlight in_flight = InFlight::arrives;
-  // Whether what has been sent does not come while the link is cut.
+  // Returns whether packets in flight are held or lost while the link is cut.
   bool stops_arrivals() const { return is_cut && in_flight != InFlight::arrives; }
 
-  // None: TCP has given up.
+  // Returns nullopt if TCP gives up.
   std::optional<Passage> carry(const Load& load, const Retries& retries);
-  // When the copies of a packet arrive: none, one or two.
+  // Returns when the copies of a packet arrive: none, one or two.
   std::vector<Nanos> carry_packet(const Load& load);
-  // Without loss.
+  // Returns the delay without loss.
   Nanos delay(std::size_t size);
 
  private:
@@ -65,9 +66,9 @@ class Link {
   std::uint64_t draw(Purpose purpose) { return kernel_.draw(purpose, mix(number_) ^ ++drawn_); }
   bool happens(Purpose purpose, double probability, EventKind kind, const Load& load);
   bool is_lost(const Load& load, int attempt, Nanos& late);
-  // Up to `most`.
+  // Draws a time up to `most`.
   Nanos draw_span(Purpose purpose, Nanos most);
-  // How long it waits for those before it, and to be sent itself.
+  // Returns the queueing and transmission delay.
   Nanos queue(std::size_t size);
 
   Kernel& kernel_;

@@ -7,7 +7,7 @@ namespace spate::sim {
 
 namespace {
 
-// c-ares' own, where nothing is configured.
+// The defaults of c-ares.
 constexpr int kTimeoutMs = 5000;
 constexpr int kTries = 4;
 
@@ -27,7 +27,7 @@ int status_of(const NameAnswer& answer) {
   }
 }
 
-// As ares_freeaddrinfo() of the World's frees it.
+// Allocates so that the World's ares_freeaddrinfo() can free it.
 ares_addrinfo_node* node_of(const Address& address) {
   auto* node = new ares_addrinfo_node{};
   auto* storage = new sockaddr_storage{};
@@ -64,17 +64,17 @@ NameChannel::NameChannel(Kernel& kernel, const ares_options& options, int mask)
       timeout_ms_((mask & ARES_OPT_TIMEOUTMS) != 0 ? options.timeout : kTimeoutMs),
       tries_((mask & ARES_OPT_TRIES) != 0 ? options.tries : kTries) {}
 
-// Each try takes twice as long as the one before.
-Nanos NameChannel::patience() const {
+// Each try takes twice as long as the previous one.
+Nanos NameChannel::timeouts() const {
   return std::chrono::milliseconds(timeout_ms_) * ((std::int64_t{1} << std::min(tries_, 20)) - 1);
 }
 
 Nanos NameChannel::delay_of(const NameAnswer& answer) {
-  if (answer.error == NameError::timeout) return patience();
+  if (answer.error == NameError::timeout) return timeouts();
   const Nanos delay = std::max(answer.delay, Nanos{0});
   const auto range = static_cast<std::uint64_t>(std::max(answer.jitter, Nanos{0}).count()) + 1;
   const std::uint64_t drawn = kernel_.draw(Purpose::name, kernel_.zone.questions) % range;
-  return std::min(delay + Nanos{static_cast<std::int64_t>(drawn)}, patience());
+  return std::min(delay + Nanos{static_cast<std::int64_t>(drawn)}, timeouts());
 }
 
 void NameChannel::ask(std::string_view name, int family, ares_addrinfo_callback callback,
@@ -83,7 +83,7 @@ void NameChannel::ask(std::string_view name, int family, ares_addrinfo_callback 
   Query query{number, family, callback, context, kernel_.zone.find(name)};
   if (!open()) return tell(query, ARES_ECONNREFUSED);
   const Nanos delay = delay_of(query.answer);
-  if (delay >= patience()) query.answer = {.error = NameError::timeout};
+  if (delay >= timeouts()) query.answer = {.error = NameError::timeout};
   inbox_->queries.push_back(std::move(query));
   kernel_.at(kernel_.now() + delay, [inbox = inbox_, number] {
     const auto due = std::ranges::find(inbox->queries, number, &Query::number);
@@ -94,7 +94,7 @@ void NameChannel::ask(std::string_view name, int family, ares_addrinfo_callback 
   });
 }
 
-// A socket is opened as c-ares would, so that its troubles are seen.
+// Opens a socket as c-ares would, so that its failures are simulated.
 bool NameChannel::open() {
   if (fd_ >= 0) return true;
   const ares_socket_t socket = functions_->asocket(AF_INET, SOCK_DGRAM, 0, context_);

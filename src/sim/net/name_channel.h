@@ -1,4 +1,4 @@
-// What a World has in place of a channel of c-ares: that has its own clock and its own chance.
+// Replaces a channel of c-ares in a World, because c-ares has its own clock and random numbers.
 #pragma once
 
 #include <ares.h>
@@ -22,9 +22,9 @@ class NameChannel {
   }
   int timeout_ms() const { return timeout_ms_; }
   void ask(std::string_view name, int family, ares_addrinfo_callback callback, void* context);
-  // Those whose answer has come are told.
+  // Reports the queries whose answer has arrived.
   void process();
-  // All are told `status`.
+  // Reports `status` to all queries.
   void end_all(int status);
 
  private:
@@ -36,16 +36,16 @@ class NameChannel {
     NameAnswer answer;
     bool is_due = false;
   };
-  // Where answers come in: readable when one is there. Told to the loop through c-ares' callback.
+  // The queue of answers: readable when one has arrived. The loop learns of it by c-ares' callback.
   struct Inbox {
     std::vector<Query> queries;
     std::shared_ptr<EventCounter> bell = std::make_shared<EventCounter>();
   };
 
-  // Until all servers have been asked as often as configured.
-  Nanos patience() const;
+  // Returns the time until all servers were tried as often as configured.
+  Nanos timeouts() const;
   Nanos delay_of(const NameAnswer& answer);
-  // False if no descriptor is left for it.
+  // False if no descriptor is left.
   bool open();
   void close_if_idle();
   static void tell(const Query& query, int status);

@@ -12,10 +12,10 @@ namespace {
 
 constexpr Nanos kLocalWait = std::chrono::seconds{1};
 
-// What IP, and TCP or UDP put before the bytes.
+// The headers of IP with TCP or UDP.
 constexpr std::size_t kStreamHead = 40;
 constexpr std::size_t kPacketHead = 28;
-// The same with TCP's usual options, which bound what a segment holds.
+// With the usual options of TCP, which limit the size of a segment.
 constexpr std::size_t kSegmentHead = 52;
 
 std::uint64_t print_of(const Place& place) {
@@ -41,7 +41,7 @@ PacketKind kind_of(Kind kind) {
   return kKinds[static_cast<std::size_t>(kind)];
 }
 
-// Whether its sender waits for an answer, and gives up without one.
+// Returns whether the sender waits for an acknowledgement, and gives up without one.
 bool is_awaited(const Label& label) {
   return label.kind != Kind::credit && label.kind != Kind::reset && label.kind != Kind::refusal;
 }
@@ -50,14 +50,14 @@ bool is_awaited(const Label& label) {
 
 Network::Network(Kernel& kernel)
     : memory(
-          [this](int host) { kernel_.at(kernel_.now(), [this, host] { tell_of_memory(host); }); }),
+          [this](int host) { kernel_.at(kernel_.now(), [this, host] { on_memory_freed(host); }); }),
       kernel_(kernel) {}
 
-void Network::tell_of_memory(int host) {
+void Network::on_memory_freed(int host) {
   for (const auto& [id, connection] : connections_)
     for (Endpoint* end : {&connection->client, &connection->server})
       if (end->host() == host) end->on_memory();
-  kernel_.tell_of_memory(host);
+  kernel_.on_memory_freed(host);
 }
 
 // ---- links
@@ -115,7 +115,7 @@ void Network::restart(int host) {
   for (int from = 0; from < hosts; ++from) release(from, host);
 }
 
-// ---- who still answers
+// ---- reachability
 
 bool Network::reaches(const Connection& connection, Side from) {
   const Endpoint& peer = connection.end(opposite(from));
@@ -140,7 +140,7 @@ void Network::probe(Connection& connection, Side from) {
     send(connection, from, Label(Kind::credit), [](Connection&) {});
 }
 
-// ---- segments of TCP
+// ---- TCP segments
 
 void Network::send(Connection& connection, Side from, Label label, Arrival arrive) {
   const std::uint64_t number = ++connection.sent[number_of(from)];
@@ -148,7 +148,8 @@ void Network::send(Connection& connection, Side from, Label label, Arrival arriv
   transmit(connection, {connection.id, from, label, now, std::move(arrive), number, now});
 }
 
-std::function<Fate(int)> Network::rule_for(const Connection& connection, const Segment& segment) {
+std::function<Delivery(int)> Network::rule_for(const Connection& connection,
+                                               const Segment& segment) {
   if (!rule_) return {};
   return [&](int attempt) {
     const Endpoint& from = connection.end(segment.from);
@@ -174,29 +175,29 @@ void Network::transmit(Connection& connection, Segment segment) {
     segment.last_sent += passage->begins_after;
     return dispatch(connection, std::move(segment), passage->begins_after + passage->takes);
   }
-  give_up(connection, segment.from, patience_of(connection.end(segment.from), retries));
+  give_up(connection, segment.from, timeouts_of(connection.end(segment.from), retries));
 }
 
-// Who connects does not wait for longer than usual.
-Nanos Network::patience_of(const Endpoint& end, const Retries& retries) {
+// The user timeout does not extend connecting.
+Nanos Network::timeouts_of(const Endpoint& end, const Retries& retries) {
   const Nanos usual = retries.until(retries.most + 1);
-  const Nanos wanted = end.patience().user_timeout;
+  const Nanos wanted = end.timeouts().user_timeout;
   if (wanted == Nanos{0}) return usual;
   return end.is_connecting() ? std::min(wanted, usual) : wanted;
 }
 
-// It is sent again and again, until there is a way or its sender gives up.
+// Retransmits until the link is healed or the sender gives up.
 void Network::hold(Connection& connection, Segment segment) {
   const Endpoint& sender = connection.end(segment.from);
   if (is_awaited(segment.label) && sender.silence == 0) {
     const Retries& retries = retries_of(segment.label);
-    give_up(connection, segment.from, patience_of(sender, retries));
+    give_up(connection, segment.from, timeouts_of(sender, retries));
   }
   held_[{sender.host(), connection.end(opposite(segment.from)).host()}].push_back(
       std::move(segment));
 }
 
-// Unless something has come through until then.
+// Makes an end fail after a time, unless a segment arrives before.
 void Network::give_up(Connection& connection, Side from, Nanos after) {
   const std::uint64_t silence = ++connection_count_;
   connection.end(from).silence = silence;
@@ -218,6 +219,7 @@ void Network::release(int from, int to) {
     }
     const Retries& retries = retries_of(segment.label);
     int attempt = 0;
+    // The healed link is noticed by the next retransmission, whose time follows from the backoff.
     while (segment.sent + retries.until(attempt) < kernel_.now()) ++attempt;
     const Nanos again = segment.sent + retries.until(attempt);
     segment.last_sent = again;
@@ -228,13 +230,14 @@ void Network::release(int from, int to) {
 }
 
 void Network::dispatch(Connection& connection, Segment segment, Nanos delay) {
+  // Segments of one direction arrive in the order in which they were sent.
   Nanos& last = connection.last_arrival[number_of(segment.from)];
   last = std::max(last, kernel_.now() + delay);
   kernel_.at(last, [this, arriving = std::move(segment)]() mutable { arrive(arriving); });
 }
 
-// What a crashed host would have had to send again does not come. What comes before something that
-// is still to be sent again waits for it; only a reset does not.
+// Retransmissions of a crashed host do not arrive. A segment after one that is still being
+// retransmitted waits for it; only a reset does not.
 void Network::arrive(Segment& segment) {
   Connection* connection = find(segment.id);
   if (connection == nullptr) return;
@@ -283,15 +286,16 @@ void Network::deliver(Connection& connection, Segment& segment) {
                 .print = segment.label.print,
                 .what = name_of(segment.label.kind),
                 .size = segment.label.size});
-  receiver.on_sign_of_life(kernel_.now());
-  if (receiver.has_vanished()) return receiver.answer_stranger(segment.label);
-  connection.end(segment.from).on_sign_of_life(kernel_.now());
+  receiver.note_received(kernel_.now());
+  // A restarted host does not know the connections from before its crash.
+  if (receiver.has_vanished()) return receiver.reset_unknown(segment.label);
+  connection.end(segment.from).note_received(kernel_.now());
   segment.arrive(connection);
 }
 
-// ---- packets of UDP
+// ---- UDP packets
 
-std::function<Fate(int)> Network::rule_for(const Parcel& parcel) {
+std::function<Delivery(int)> Network::rule_for(const Parcel& parcel) {
   if (!rule_) return {};
   return [&](int attempt) {
     return rule_({parcel.from_host, parcel.to_host, parcel.from, parcel.to, PacketKind::datagram,
@@ -337,7 +341,7 @@ void Network::deliver(const Parcel& parcel) {
   socket->on_parcel(parcel);
 }
 
-// ICMP says it to the sender, who is told if it is connected.
+// Sends an ICMP error, which is reported to a connected sender.
 void Network::refuse(const Parcel& parcel) {
   const auto tell = [this, parcel] {
     if (down_.contains(parcel.from_host)) return;
@@ -350,9 +354,9 @@ void Network::refuse(const Parcel& parcel) {
     kernel_.at(arrival, tell);
 }
 
-// Of those that hear it, one that is connected to the peer; else one that has the very address;
-// else one of its family. Of several the last that was bound or connected, unless they share the
-// port by SO_REUSEPORT.
+// Selects the receiver: a socket connected to the peer, otherwise one bound to the exact address,
+// otherwise one of the family. Among several, the last one bound or connected, unless they share
+// the port by SO_REUSEPORT.
 PacketSocket* Network::packet_socket_at(int host, const Place& place, const Place& peer) const {
   const auto found = bound_.find({Protocol::udp, host, place.port});
   if (found == bound_.end()) return nullptr;
@@ -374,13 +378,13 @@ PacketSocket* Network::packet_socket_at(int host, const Place& place, const Plac
 
 // ---- addresses
 
-// By a socket, or a connection whose socket may be gone.
+// By a socket, or by a connection whose socket may be closed.
 bool Network::is_taken(const IpSocket& socket, const Place& place) {
   const auto found = bound_.find({socket.protocol(), socket.host(), place.port});
   if (found != bound_.end() && std::ranges::any_of(found->second, [&](const IpSocket* other) {
         if (other == &socket || socket.shares_port(*other)) return false;
         const Ip& ip = other->local().ip;
-        return other->hears(ip, place.ip) || socket.overlaps(place.ip, ip, other->is_dual());
+        return other->is_bound_to(ip, place.ip) || socket.overlaps(place.ip, ip, other->is_dual());
       }))
     return true;
   if (socket.protocol() == Protocol::udp) return false;
@@ -389,7 +393,7 @@ bool Network::is_taken(const IpSocket& socket, const Place& place) {
   });
 }
 
-// Whoever else has it, and whatever they share.
+// Not used at all, not even by sockets that would share it.
 bool Network::is_free(const IpSocket& socket, const Place& place) {
   if (bound_.contains({socket.protocol(), socket.host(), place.port})) return false;
   return socket.protocol() == Protocol::udp ||
@@ -441,7 +445,7 @@ bool Network::has_connection(int host, const Place& from, const Place& to,
   });
 }
 
-// Ports that bind() has asked for are nobody else's. What waits is no more in the way of its own
+// Ports chosen by bind() are not shared. A connection in TIME_WAIT can be replaced by its own
 // system after a second (tcp_tw_reuse).
 bool Network::may_connect_from(int host, const Place& from, const Place& to) {
   if (bound_.contains({Protocol::tcp, host, from.port})) return false;
@@ -467,7 +471,7 @@ IpSocket* Network::listener_at(int host, const Place& place, std::uint64_t numbe
   if (found == bound_.end()) return nullptr;
   std::vector<IpSocket*> those;
   std::ranges::copy_if(found->second, std::back_inserter(those), [&](const IpSocket* socket) {
-    return socket->is_listening() && socket->hears(socket->local().ip, place.ip);
+    return socket->is_listening() && socket->is_bound_to(socket->local().ip, place.ip);
   });
   return those.empty() ? nullptr : those[kernel_.draw(Purpose::listener, number) % those.size()];
 }

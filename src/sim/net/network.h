@@ -1,7 +1,7 @@
-// The network of a World: who has which address, and what is on its way between two hosts.
+// The network of a World: addresses, and packets in flight between two hosts.
 //
-// A packet is a call that is made at its receiver's when it arrives. Segments of one connection and
-// direction arrive in order, late if they were lost; packets of UDP as their link has it.
+// A packet is a call that is made on its receiver when it arrives. Segments of one connection and
+// direction arrive in order, late if they were lost. UDP packets arrive as their link decides.
 #pragma once
 
 #include <cstdint>
@@ -30,17 +30,17 @@ class IpSocket;
 
 enum class Protocol : std::uint8_t { tcp, udp };
 
-// A packet of UDP.
+// A UDP packet.
 struct Parcel {
   int from_host;
   Place from;
   int to_host;
   Place to;
   std::string bytes;
-  std::uint8_t traffic_class;  // IP's byte, whose low bits are the congestion mark.
+  std::uint8_t traffic_class;  // IP's byte, whose low bits are the ECN codepoint.
 };
 
-// What a rule is shown.
+// The arguments of a rule.
 struct Sight {
   int from_host;
   int to_host;
@@ -64,55 +64,55 @@ class Network {
   void cut(int from, int to, InFlight in_flight);
   void heal(int from, int to);
   std::size_t longest_segment(int from, int to);
-  // Asked of each packet between two hosts, if there is one.
-  using Rule = std::function<Fate(const Sight&)>;
+  // Called for each packet between two hosts, if set.
+  using Rule = std::function<Delivery(const Sight&)>;
   void set_rule(Rule rule) { rule_ = std::move(rule); }
-  // Notes all packets that are sent.
+  // Records all packets that are sent.
   void set_capture(std::unique_ptr<Capture> capture) { capture_ = std::move(capture); }
 
   // ---- hosts
-  // All its sockets are gone, and nobody is told.
+  // Destroys all its sockets without notifying peers.
   void crash(int host);
-  // From now on it answers again.
+  // Makes the host respond again.
   void restart(int host);
 
   // ---- addresses
-  // 0, or a negated errno. A port of 0 becomes a free one.
+  // Binds a socket; port 0 becomes a free one. Returns 0, or a negated errno.
   long bind(IpSocket& socket, Place& place);
   void unbind(IpSocket& socket);
-  // It becomes the last of those that share its port.
+  // Makes it the last among those that share its port.
   void put_last(IpSocket& socket);
   bool may_listen(const IpSocket& socket);
-  // Which ports are given to who asks for none.
+  // The range of ports for sockets without one.
   struct PortRange {
     std::uint16_t first = 32768;
     std::uint16_t last = 60999;
   };
   void set_port_range(int host, PortRange range) { port_ranges_[host] = range; }
-  // A port for a connection from `from` to `to`, if `from` has none; else whether it may have that.
-  // 0, or a negated errno.
+  // Selects a port for a connection from `from` to `to`, if `from` has none; otherwise checks
+  // whether it may be used. Returns 0, or a negated errno.
   long find_port(int host, Place& from, const Place& to);
-  // Of connections.
+  // The ports of connections.
   PortHolds holds;
-  // Of those that listen and share an address, which is drawn by `number`.
+  // Returns a listener; `number` selects among those that share an address.
   IpSocket* listener_at(int host, const Place& place, std::uint64_t number) const;
 
   // ---- connections
   Connection& make_connection(int client, Place from, int server, Place to);
   Connection* find(std::uint64_t id);
-  // Both ends are gone, and nothing more is to be delivered.
+  // Removes a connection whose ends are gone and that has no segment in flight.
   void forget(std::uint64_t id);
-  // Calls `arrive` with the connection when the segment has come to the other end, unless there is
-  // none any more.
+  // Calls `arrive` with the connection when the segment has arrived, unless the connection is gone
+  // by then.
   using Arrival = std::move_only_function<void(Connection&)>;
   void send(Connection& connection, Side from, Label label, Arrival arrive);
 
-  // Whether what this end asks would be answered now.
+  // Returns whether the other end would respond now.
   bool reaches(const Connection& connection, Side from);
-  // Asks the other end whether it is there: it may have forgotten.
+  // Probes the other end, which may have lost its state.
   void probe(Connection& connection, Side from);
 
-  // Calls `see` with each listener, and with each end of a connection that its host still has.
+  // Visits each listener, and each end of a connection that its host still has.
   void look(const std::function<void(const IpSocket&)>& see_listener,
             const std::function<void(const Endpoint&, const Place& peer)>& see_end) const;
 
@@ -126,11 +126,11 @@ class Network {
     Label label;
     Nanos sent;
     Arrival arrive;
-    std::uint64_t number = 0;  // Of its end's, from 1.
-    Nanos last_sent{0};        // The attempt that comes through.
-    bool is_held = false;      // It was under way when the link was cut.
+    std::uint64_t number = 0;  // Per end, from 1.
+    Nanos last_sent{0};        // The time of the successful transmission.
+    bool is_held = false;      // It was in flight when the link was cut.
   };
-  // What waits until a direction between hosts is open again.
+  // Packets that wait until a direction between hosts is open again.
   using Held = std::vector<Segment>;
 
   Link& link(int from, int to);
@@ -140,16 +140,16 @@ class Network {
   bool has_connection(int host, const Place& from, const Place& to,
                       const std::function<bool(const PortHold&)>& is_in_the_way);
   bool may_connect_from(int host, const Place& from, const Place& to);
-  // The next port of the host's range of which `is_free` says so; 0: none.
+  // Returns the next port of the host's range for which `is_free` is true; 0: none.
   std::uint16_t free_port(int host, Protocol protocol,
                           const std::function<bool(std::uint16_t)>& is_free);
   void transmit(Connection& connection, Segment segment);
   void hold(Connection& connection, Segment segment);
   void release(int from, int to);
-  // By both ends of what connects the two.
+  // Makes both ends of all connections between two hosts suspect each other.
   void doubt(int one, int other);
-  void tell_of_memory(int host);
-  static Nanos patience_of(const Endpoint& end, const Retries& retries);
+  void on_memory_freed(int host);
+  static Nanos timeouts_of(const Endpoint& end, const Retries& retries);
   void give_up(Connection& connection, Side from, Nanos after);
   void dispatch(Connection& connection, Segment segment, Nanos delay);
   void arrive(Segment& segment);
@@ -158,9 +158,11 @@ class Network {
   void deliver(const Parcel& parcel);
   void refuse(const Parcel& parcel);
   void release_parcels(int from, int to);
-  // The rule for packets that only their attempt tells apart; empty if there is none.
-  std::function<Fate(int attempt)> rule_for(const Connection& connection, const Segment& segment);
-  std::function<Fate(int attempt)> rule_for(const Parcel& parcel);
+  // Returns the rule bound to a packet, so that it depends on the transmission only; empty without
+  // one.
+  std::function<Delivery(int attempt)> rule_for(const Connection& connection,
+                                                const Segment& segment);
+  std::function<Delivery(int attempt)> rule_for(const Parcel& parcel);
   PacketSocket* packet_socket_at(int host, const Place& place, const Place& peer) const;
 
   Kernel& kernel_;
@@ -172,7 +174,7 @@ class Network {
   std::set<int> down_;
   std::map<std::tuple<Protocol, int, std::uint16_t>, std::vector<IpSocket*>> bound_;
   std::map<std::uint64_t, std::unique_ptr<Connection>> connections_;
-  // Segments that wait for one before them, by connection, side and number.
+  // Segments that wait for an earlier one, by connection, side and number.
   std::map<std::tuple<std::uint64_t, Side, std::uint64_t>, Segment> early_;
   std::map<int, PortRange> port_ranges_;
   std::map<std::pair<Protocol, int>, std::uint16_t> last_port_;

@@ -1,6 +1,10 @@
 #include "sim/net/packet_socket.h"
 
+#include <linux/sock_diag.h>
+#include <linux/udp.h>
+
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -10,7 +14,7 @@ namespace spate::sim {
 
 namespace {
 
-// What a packet may have, of IP and of each of its versions.
+// The maximum sizes of IP packets, and of UDP payloads in each version.
 constexpr std::size_t kMost = 65535;
 constexpr std::size_t kMostV4 = kMost - 20 - 8;
 constexpr std::size_t kMostV6 = kMost - 8;
@@ -28,7 +32,7 @@ std::uint32_t PacketSocket::ready() const {
 // ---- addresses
 
 int PacketSocket::fit(const Place& here, const Place& peer) const {
-  if (!hears(local_.ip, here.ip) || (remote_ && remote_ != peer)) return 0;
+  if (!is_bound_to(local_.ip, here.ip) || (remote_ && remote_ != peer)) return 0;
   const int as_connected = remote_ ? 4 : 0;
   const int as_own = local_.ip == here.ip ? 2 : 0;
   const bool is_alike = remote_ || here.ip.is_v4() == (family_ == AF_INET);
@@ -36,10 +40,13 @@ int PacketSocket::fit(const Place& here, const Place& peer) const {
 }
 
 long PacketSocket::connect(const sockaddr* address, socklen_t size) {
-  if (size >= sizeof(address->sa_family) && address->sa_family == AF_UNSPEC) return disconnect();
+  if (size < sizeof(address->sa_family)) return -EINVAL;
+  const int family = address->sa_family;
+  if (family == AF_UNSPEC) return disconnect();
   if (const long result = bind_somewhere(); result < 0) return result;
-  std::optional<Place> to = Place::from_system(family_, address, size);
-  if (!to) return -EAFNOSUPPORT;
+  if (family != family_ && (family != AF_INET || !is_dual())) return -EAFNOSUPPORT;
+  std::optional<Place> to = Place::from_system(family, address, size);
+  if (!to) return -EINVAL;
   if (const long result = may_connect(to->ip); result < 0) return result;
   const int host = to->ip.host(host_);
   if (host < 0 || host >= network_.hosts) return -ENETUNREACH;
@@ -49,7 +56,7 @@ long PacketSocket::connect(const sockaddr* address, socklen_t size) {
   return 0;
 }
 
-// What bind() has asked for stays.
+// A port chosen by bind() stays.
 long PacketSocket::disconnect() {
   remote_.reset();
   if (!has_address_) local_.ip = any_ip();
@@ -59,7 +66,7 @@ long PacketSocket::disconnect() {
   return 0;
 }
 
-// As Linux does it before it looks at anything else.
+// Linux does it before all other checks.
 long PacketSocket::bind_somewhere() {
   if (is_bound_) return 0;
   Place place{has_address_ ? local_.ip : any_ip(), 0};
@@ -92,7 +99,7 @@ long PacketSocket::destination(const msghdr& message, std::size_t size, Place& t
   return size > (to.ip.is_v4() ? kMostV4 : kMostV6) ? -EMSGSIZE : 0;
 }
 
-// An IPv6 socket sends to addresses of IPv4 as well, in either form.
+// An IPv6 socket also sends to IPv4 addresses, in either form.
 long PacketSocket::named_destination(const msghdr& message, std::size_t size, Place& to) const {
   const auto* address = static_cast<const sockaddr*>(message.msg_name);
   if (message.msg_namelen < sizeof(address->sa_family)) return -EINVAL;
@@ -108,7 +115,6 @@ long PacketSocket::named_destination(const msghdr& message, std::size_t size, Pl
 }
 
 long PacketSocket::send(const msghdr& message) {
-  if (message.msg_controllen != 0) return -EOPNOTSUPP;  // As a kernel without UDP_SEGMENT.
   if (const long result = bind_somewhere(); result < 0) return result;
   Parcel parcel{.from_host = host_,
                 .from = {},
@@ -116,28 +122,115 @@ long PacketSocket::send(const msghdr& message) {
                 .to = {},
                 .bytes = joined(message),
                 .traffic_class = static_cast<std::uint8_t>(traffic_class_)};
-  const long result = destination(message, parcel.bytes.size(), parcel.to);
+  std::size_t segment = 0;
+  long result = destination(message, parcel.bytes.size(), parcel.to);
+  if (result >= 0) result = read_info(message, parcel, segment);
   if (result < 0) return result;
   if (const int error = take_error()) return -error;
   if (!may_write_) return -EPIPE;
   if (network_.memory.is_short(host_)) return -ENOBUFS;
   parcel.to_host = parcel.to.ip.host(host_);
   if (parcel.to_host < 0 || parcel.to_host >= network_.hosts) return -ENETUNREACH;
-  parcel.from = local_;
-  const bool is_other = parcel.from.ip.is_v4() != parcel.to.ip.is_v4();
-  if (parcel.from.ip.is_any() || is_other) parcel.from.ip = own_like(parcel.to.ip);
+  if (result = may_send(parcel, segment); result < 0) return result;
+  const bool has_source = !parcel.from.ip.is_any();
+  const bool is_other = local_.ip.is_v4() != parcel.to.ip.is_v4();
+  parcel.from.port = local_.port;
+  if (!has_source)
+    parcel.from.ip = local_.ip.is_any() || is_other ? own_like(parcel.to.ip) : local_.ip;
   const auto size = static_cast<long>(parcel.bytes.size());
-  network_.send(std::move(parcel));
+  send_split(std::move(parcel), segment);
   return size;
+}
+
+long PacketSocket::may_send(const Parcel& parcel, std::size_t segment) const {
+  const std::size_t headers = parcel.to.ip.is_v4() ? 28 : 48;
+  const auto mtu = static_cast<std::size_t>(mtu_to(parcel.to_host));
+  if (segment != 0) return segment + headers > mtu ? -EINVAL : 0;
+  const bool is_whole = fragments_ >= IP_PMTUDISC_DO && fragments_ <= IP_PMTUDISC_PROBE;
+  return is_whole && parcel.bytes.size() + headers > mtu ? -EMSGSIZE : 0;
+}
+
+void PacketSocket::send_split(Parcel parcel, std::size_t segment) {
+  if (segment == 0) return network_.send(std::move(parcel));
+  const std::string bytes = std::move(parcel.bytes);
+  for (std::size_t at = 0; at < bytes.size(); at += segment) {
+    Parcel part = parcel;
+    part.bytes = bytes.substr(at, segment);
+    network_.send(std::move(part));
+  }
+}
+
+// ---- the control messages of a packet to send
+
+namespace {
+
+// False if the kernel would refuse the message's size.
+template <class T>
+bool read_value(const cmsghdr& header, T& value) {
+  if (header.cmsg_len != CMSG_LEN(sizeof(value))) return false;
+  std::memcpy(&value, CMSG_DATA(&header), sizeof(value));
+  return true;
+}
+
+// The most packets of one message (UDP_MAX_SEGMENTS).
+constexpr std::size_t kMostSegments = 64;
+
+}  // namespace
+
+long PacketSocket::read_info(const msghdr& message, Parcel& parcel, std::size_t& segment) const {
+  parcel.from.ip = any_ip();
+  msghdr all = message;
+  for (cmsghdr* header = CMSG_FIRSTHDR(&all); header != nullptr;
+       header = CMSG_NXTHDR(&all, header)) {
+    if (const long result = read_info(*header, parcel, segment); result < 0) return result;
+  }
+  if (segment == 0 || parcel.bytes.size() <= segment) return segment = 0, 0;
+  return parcel.bytes.size() > kMostSegments * segment ? -EINVAL : 0;
+}
+
+// Messages of the other IP version are ignored.
+long PacketSocket::read_info(const cmsghdr& header, Parcel& parcel, std::size_t& segment) const {
+  const bool is_v4 = parcel.to.ip.is_v4();
+  const int level = header.cmsg_level;
+  const int type = header.cmsg_type;
+  if (level == IPPROTO_UDP && type == UDP_SEGMENT) {
+    std::uint16_t size = 0;
+    if (!read_value(header, size)) return -EINVAL;
+    segment = size;
+    return 0;
+  }
+  if (level != (is_v4 ? IPPROTO_IP : IPPROTO_IPV6)) return 0;
+  if (type == (is_v4 ? IP_TOS : IPV6_TCLASS)) {
+    int traffic_class = 0;
+    if (!read_value(header, traffic_class) || traffic_class < 0 || traffic_class > 255)
+      return -EINVAL;
+    parcel.traffic_class = static_cast<std::uint8_t>(traffic_class);
+    return 0;
+  }
+  in_pktinfo v4{};
+  if (is_v4 && type == IP_PKTINFO)
+    return read_value(header, v4) ? set_source(parcel, Ip::of(v4.ipi_spec_dst)) : -EINVAL;
+  in6_pktinfo v6{};
+  if (!is_v4 && type == IPV6_PKTINFO)
+    return read_value(header, v6) ? set_source(parcel, Ip::of(v6.ipi6_addr)) : -EINVAL;
+  return -EINVAL;
+}
+
+long PacketSocket::set_source(Parcel& parcel, const Ip& source) const {
+  if (!source.is_any() && source.host(host_) != host_) return -EINVAL;
+  parcel.from.ip = source;
+  return 0;
 }
 
 // ---- receiving
 
 void PacketSocket::on_parcel(const Parcel& parcel) {
   const std::size_t size = parcel.bytes.size() + kOverhead;
-  // The kernel drops it, and tells nobody. What comes while there is any room has room.
-  if (arrived_size_ > receive_buffer_) return;
-  if (network_.memory.room(host_) < size) return;
+  // The kernel drops it silently. A packet that arrives while there is any room is accepted.
+  if (arrived_size_ > receive_buffer_ || network_.memory.room(host_) < size) {
+    ++dropped_;
+    return;
+  }
   arrived_size_ += size;
   network_.memory.take(host_, size);
   arrivals_.push_back(parcel);
@@ -171,21 +264,21 @@ long PacketSocket::receive(msghdr& message, int flags) {
 void PacketSocket::describe(const Parcel& parcel, msghdr& message) const {
   Control control(message);
   const bool is_v4 = parcel.to.ip.is_v4();
-  if (tells_destination_ != 0 && is_v4) {
+  if (reports_destination_ != 0 && is_v4) {
     in_pktinfo info{};
     std::memcpy(&info.ipi_addr, parcel.to.ip.bytes.data() + 12, sizeof(info.ipi_addr));
     control.add(IPPROTO_IP, IP_PKTINFO, info);
-  } else if (tells_destination_ != 0) {
+  } else if (reports_destination_ != 0) {
     in6_pktinfo info{};
     std::memcpy(&info.ipi6_addr, parcel.to.ip.bytes.data(), sizeof(info.ipi6_addr));
     control.add(IPPROTO_IPV6, IPV6_PKTINFO, info);
   }
-  if (tells_class_ == 0) return;
+  if (reports_class_ == 0) return;
   if (is_v4) return control.add(IPPROTO_IP, IP_TOS, parcel.traffic_class);
   control.add(IPPROTO_IPV6, IPV6_TCLASS, int{parcel.traffic_class});
 }
 
-// Also of who is not connected, as Linux has it. What comes is received all the same.
+// Linux allows it also for an unconnected socket. Packets are received nevertheless.
 long PacketSocket::shut_down(int how) {
   if (how < SHUT_RD || how > SHUT_RDWR) return -EINVAL;
   if (how != SHUT_WR) may_read_ = false;
@@ -205,15 +298,32 @@ long PacketSocket::set_option(int level, int name, const void* value, socklen_t 
   std::memcpy(&number, value, sizeof(number));
   const bool is_v4 = level == IPPROTO_IP;
   if (name == (is_v4 ? IP_PKTINFO : IPV6_RECVPKTINFO)) {
-    tells_destination_ = number;
+    reports_destination_ = number;
   } else if (name == (is_v4 ? IP_RECVTOS : IPV6_RECVTCLASS)) {
-    tells_class_ = number;
+    reports_class_ = number;
   } else if (name == (is_v4 ? IP_TOS : IPV6_TCLASS)) {
     traffic_class_ = number;
+  } else if (name == (is_v4 ? IP_MTU_DISCOVER : IPV6_MTU_DISCOVER)) {
+    if (number < IP_PMTUDISC_DONT || number > IP_PMTUDISC_OMIT) return -EINVAL;
+    fragments_ = number;
   } else if (name != (is_v4 ? IP_TTL : IPV6_UNICAST_HOPS)) {
     return -ENOPROTOOPT;
   }
   return 0;
+}
+
+long PacketSocket::get_option(int level, int name, void* value, socklen_t* size) {
+  const bool asks_mtu = (level == IPPROTO_IP && name == IP_MTU) ||
+                        (level == IPPROTO_IPV6 && name == IPV6_MTU && family_ == AF_INET6);
+  if (asks_mtu) {
+    if (!remote_) return -ENOTCONN;
+    return copy_option(mtu_to(remote_->ip.host(host_)), value, size);
+  }
+  if (level != SOL_SOCKET || name != SO_MEMINFO)
+    return IpSocket::get_option(level, name, value, size);
+  std::array<std::uint32_t, SK_MEMINFO_VARS> counts{};
+  counts[SK_MEMINFO_DROPS] = dropped_;
+  return copy_option(counts, value, size);
 }
 
 }  // namespace spate::sim

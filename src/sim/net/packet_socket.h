@@ -1,4 +1,4 @@
-// A socket of UDP.
+// A UDP socket.
 #pragma once
 
 #include <deque>
@@ -14,12 +14,12 @@ class PacketSocket final : public IpSocket {
       : IpSocket(network, host, family, Protocol::udp) {}
 
   bool is_listening() const override { return false; }
-  // How well it fits a packet from there to here; 0: it does not get it.
+  // Returns how specifically it matches a packet from `peer` to `here`; 0: not at all.
   int fit(const Place& here, const Place& peer) const;
   std::uint32_t ready() const override;
   ~PacketSocket() override { network_.memory.give(host_, arrived_size_); }
 
-  // ---- by its program
+  // ---- called by the program
   long listen(int) override { return -EOPNOTSUPP; }
   long connect(const sockaddr* address, socklen_t size) override;
   std::shared_ptr<Socket> accept(long& error) override;
@@ -28,21 +28,34 @@ class PacketSocket final : public IpSocket {
   long shut_down(int how) override;
   long peer_address(sockaddr* address, socklen_t* size) const override;
   long set_option(int level, int name, const void* value, socklen_t size) override;
+  long get_option(int level, int name, void* value, socklen_t* size) override;
 
-  // ---- by the network
+  // ---- called by the network
   void on_parcel(const Parcel& parcel);
   void on_refused(const Place& by);
 
  private:
-  // What the kernel counts for a packet, beside its bytes.
+  // Bytes that the kernel accounts for a packet in addition to its own.
   static constexpr std::size_t kOverhead = 256;
   static constexpr std::size_t kDefaultRoom = 208 * 1024;
+  // The MTUs of a host's loopback, and of the links between hosts.
+  static constexpr int kLocalMtu = 65536;
+  static constexpr int kLinkMtu = 1500;
 
+  int mtu_to(int host) const { return host == host_ ? kLocalMtu : kLinkMtu; }
   long disconnect();
   long bind_somewhere();
-  // Also whether so many bytes may be sent there.
+  // Determines the destination. Also checks whether that many bytes may be sent.
   long destination(const msghdr& message, std::size_t size, Place& to) const;
   long named_destination(const msghdr& message, std::size_t size, Place& to) const;
+  // Reads the control messages: the source, the traffic class, and into `segment` the size of the
+  // packets into which it is split; 0: it is not.
+  long read_info(const msghdr& message, Parcel& parcel, std::size_t& segment) const;
+  long read_info(const cmsghdr& header, Parcel& parcel, std::size_t& segment) const;
+  long set_source(Parcel& parcel, const Ip& source) const;
+  // Checks whether packets of the size may be sent to the host.
+  long may_send(const Parcel& parcel, std::size_t segment) const;
+  void send_split(Parcel parcel, std::size_t segment);
   void describe(const Parcel& parcel, msghdr& message) const;
   void set_buffer(bool to_send, std::size_t size) override {
     (to_send ? send_buffer_ : receive_buffer_) = size;
@@ -60,9 +73,11 @@ class PacketSocket final : public IpSocket {
   bool may_read_ = true;
   bool may_write_ = true;
   int error_ = 0;
-  int tells_destination_ = 0;
-  int tells_class_ = 0;
+  int reports_destination_ = 0;
+  int reports_class_ = 0;
   int traffic_class_ = 0;
+  int fragments_ = IP_PMTUDISC_WANT;  // IP_MTU_DISCOVER.
+  std::uint32_t dropped_ = 0;
 };
 
 }  // namespace spate::sim

@@ -31,6 +31,18 @@ Ip Ip::v6_of(int host) {
 
 Ip Ip::any_v4() { return mapped({}); }
 
+Ip Ip::of(const in_addr& address) {
+  std::uint8_t v4[4];
+  std::memcpy(v4, &address, sizeof(v4));
+  return mapped(v4);
+}
+
+Ip Ip::of(const in6_addr& address) {
+  Ip ip;
+  std::memcpy(ip.bytes.data(), &address, ip.bytes.size());
+  return ip;
+}
+
 Ip Ip::loopback(bool is_v4) {
   if (is_v4) return mapped({127, 0, 0, 1});
   Ip ip;
@@ -57,19 +69,14 @@ bool Ip::is_loopback() const {
 std::optional<Place> Place::from_system(int family, const sockaddr* address, socklen_t size) {
   const std::size_t least = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
   if (size < least || address->sa_family != family) return std::nullopt;
-  Place place;
   if (family == AF_INET) {
     sockaddr_in system;
     std::memcpy(&system, address, sizeof(system));
-    std::uint8_t v4[4];
-    std::memcpy(v4, &system.sin_addr, sizeof(v4));
-    return Place{mapped(v4), ntohs(system.sin_port)};
+    return Place{Ip::of(system.sin_addr), ntohs(system.sin_port)};
   }
   sockaddr_in6 system;
   std::memcpy(&system, address, sizeof(system));
-  std::memcpy(place.ip.bytes.data(), &system.sin6_addr, place.ip.bytes.size());
-  place.port = ntohs(system.sin6_port);
-  return place;
+  return Place{Ip::of(system.sin6_addr), ntohs(system.sin6_port)};
 }
 
 void Place::to_system(int family, sockaddr* address, socklen_t* size) const {

@@ -1,4 +1,4 @@
-// Where a socket is: an IP address and a port.
+// The address of a socket: an IP address and a port.
 #pragma once
 
 #include <netinet/in.h>
@@ -11,16 +11,18 @@
 
 namespace spate::sim {
 
-// IPv4 as ::ffff:a.b.c.d, as a socket of IPv6 has it.
+// IPv4 is stored as ::ffff:a.b.c.d.
 struct Ip {
   std::array<std::uint8_t, 16> bytes{};
 
-  // 10.0.0.1 and fd00::1 of the host with index 0.
+  // Return 10.0.0.1 and fd00::1 for the host with index 0.
   static Ip v4_of(int host);
   static Ip v6_of(int host);
   static Ip any_v4();
+  static Ip of(const in_addr& address);
+  static Ip of(const in6_addr& address);
   static Ip loopback(bool is_v4);
-  // The host that has it; -1 if none has. Loopback addresses are `asking`'s.
+  // Returns the host with this address; -1 if none. Loopback addresses belong to `asking`.
   int host(int asking) const;
 
   bool is_v4() const;
@@ -35,9 +37,9 @@ struct Place {
 
   bool operator==(const Place&) const = default;
 
-  // None if it is none of `family`, AF_INET or AF_INET6.
+  // Returns nullopt if it is not of `family`, AF_INET or AF_INET6.
   static std::optional<Place> from_system(int family, const sockaddr* address, socklen_t size);
-  // As getsockname(): cut to `size`, which becomes the whole size.
+  // As getsockname(): truncated to `size`, which becomes the full size.
   void to_system(int family, sockaddr* address, socklen_t* size) const;
 };
 

@@ -60,7 +60,7 @@ void PortHolds::crash(int host) {
   std::erase_if(holds_, [host](const auto& one) { return one.first.first == host; });
 }
 
-// Who waits again has another entry, later.
+// A hold that waits again has a second, later entry.
 void PortHolds::drop_ended(Nanos now) {
   while (!waiting_.empty() && std::get<Nanos>(waiting_.front()) <= now) {
     const auto [ends, key, owner] = waiting_.front();

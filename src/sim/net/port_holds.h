@@ -1,5 +1,5 @@
-// Ports that connections of TCP hold, with whose descriptor they came about or without: until they
-// are over, and for a minute more at the end that has ended first (TIME_WAIT).
+// Port reservations of TCP connections, with or without a descriptor: until they end, and for
+// another minute at the side that ended first (TIME_WAIT).
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@
 
 namespace spate::sim {
 
-// One end of a connection, for whoever wants its port.
+// The reservation of one end of a connection.
 struct PortHold {
-  std::uint64_t owner = 0;  // Its end.
+  std::uint64_t owner = 0;  // The connection's number.
   int host = 0;
   Place local{};
   Place peer{};
-  // bind() has asked for the port, its own or its listener's; else connect() took what was free.
+  // The port was chosen by bind(), of the socket or its listener; otherwise by connect().
   bool is_named = false;
   bool shares_address = false;  // SO_REUSEADDR
   bool shares_port = false;     // SO_REUSEPORT
-  bool is_dual = false;         // An IPv6 socket's that does not do without IPv4.
+  bool is_dual = false;         // An IPv6 socket that is not v6-only.
   bool is_over = false;         // Both ends have ended.
   Nanos ends{kForever};
   Nanos over_since{kForever};
@@ -33,23 +33,23 @@ struct PortHold {
 
 class PortHolds {
  public:
-  // What TIME_WAIT lasts, and how long an end whose descriptor is closed waits for its peer's.
+  // The duration of TIME_WAIT, and how long an end without a descriptor waits for its peer's end.
   static constexpr Nanos kWait = std::chrono::seconds{60};
 
-  // In place of one that has waited for nobody between the same two places.
+  // Replaces one in TIME_WAIT between the same two addresses.
   void add(const PortHold& hold);
-  // Its socket's options have changed.
+  // Updates it after a change of its socket's options.
   void share(int host, std::uint16_t port, std::uint64_t owner, const PortHold& as);
   void remove(int host, std::uint16_t port, std::uint64_t owner);
-  // It goes at now + kWait, unless it is removed before.
+  // Expires at now + kWait, unless it is removed before.
   enum class Wait : std::uint8_t { for_peer, for_nobody };
   void wait(int host, std::uint16_t port, std::uint64_t owner, Nanos now, Wait wait);
-  // Somebody connects to what waits for nobody. As in Linux it waits no longer, even if no listener
-  // is there: the segment that is new to it is answered, and the answer by a reset, which ends it.
+  // Called when a connect reaches a reservation in TIME_WAIT. As in Linux this ends it even without
+  // a listener: its acknowledgement of the SYN is answered by a reset.
   void end_wait(int host, const Place& local, const Place& peer);
   void crash(int host);
 
-  // Whether there is one of which `is_in_the_way` says so.
+  // Returns whether any reservation is in the way.
   bool any(int host, std::uint16_t port, Nanos now,
            const std::function<bool(const PortHold&)>& is_in_the_way);
 
@@ -62,7 +62,7 @@ class PortHolds {
   void drop_ended(Nanos now);
 
   std::map<Key, std::vector<PortHold>> holds_;
-  // Those that wait, by when they go.
+  // Waiting ones, by expiry.
   std::deque<std::tuple<Nanos, Key, std::uint64_t>> waiting_;
 };
 

@@ -1,4 +1,4 @@
-// What the sockets and pipes of each host have in memory, and how much they may have.
+// The memory of the sockets and pipes of each host, and its limits.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,16 @@ namespace spate::sim {
 
 class SocketMemory {
  public:
-  // What a pipe takes at once. Without so much a host is low.
+  // The amount a pipe takes at once. A host with less is low.
   static constexpr std::size_t kPage = 4096;
 
-  // Is told of hosts that had used all, and now may use some, and of those that are low no more.
+  // Calls `on_room` for hosts that had used up all memory, or were low, and now have some again.
   explicit SocketMemory(std::function<void(int)> on_room) : on_room_(std::move(on_room)) {}
 
-  // Zero: none.
+  // Limits the memory of a host; zero is no limit.
   void limit(int host, std::size_t bytes);
   std::size_t used(int host) const;
-  // What it may still use.
+  // Returns how much is left.
   std::size_t room(int host) const;
   bool is_short(int host) const { return room(host) == 0; }
   bool is_low(int host) const { return room(host) < kPage; }
@@ -38,7 +38,7 @@ class SocketMemory {
   std::map<int, std::size_t> used_;
 };
 
-// Bytes in order, in a host's memory. What was taken is cut off when it is half of it.
+// A byte queue in a host's memory. Consumed bytes are freed when they are half of it.
 class ByteQueue {
  public:
   ByteQueue(SocketMemory& memory, int host) : memory_(memory), host_(host) {}

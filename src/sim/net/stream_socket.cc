@@ -55,7 +55,7 @@ std::uint32_t StreamSocket::ready() const {
 
 // ---- listening
 
-// Which is done once, by whatever learns first that the connection is over.
+// Done once, when the end of the connection is first noticed.
 void StreamSocket::leave_port() {
   if (!std::exchange(has_left_port_, true)) unbind_drawn_port();
 }
@@ -88,8 +88,8 @@ void StreamSocket::inherit(const StreamSocket& listener) {
   IpSocket::inherit(listener);
   no_delay_ = listener.no_delay_;
   resets_ = listener.resets_;
-  patience_ = listener.patience_;
-  end_->set_patience(patience_);
+  timeouts_ = listener.timeouts_;
+  end_->set_timeouts(timeouts_);
 }
 
 void StreamSocket::enqueue(Connection& connection) {
@@ -102,7 +102,7 @@ void StreamSocket::enqueue(Connection& connection) {
   changed();
 }
 
-// The client's first packet has come. While the backlog is full, it is dropped.
+// A SYN arrives. It is dropped while the backlog is full.
 void StreamSocket::knock(Network& network, Connection& connection) {
   const Endpoint& server = connection.server;
   network.holds.end_wait(server.host(), server.local(), connection.client.local());
@@ -111,6 +111,7 @@ void StreamSocket::knock(Network& network, Connection& connection) {
   if (listener == nullptr) {
     network.send(connection, Side::server, Label(Kind::refusal),
                  [](Connection& to) { to.client.on_refused(ECONNREFUSED); });
+  // As in Linux, the backlog holds one connection more than listen() was given.
   } else if (listener->waiting_.size() <= static_cast<std::size_t>(listener->backlog_)) {
     connection.server_buffer = listener->receive_buffer_;
     listener->enqueue(connection);
@@ -119,7 +120,7 @@ void StreamSocket::knock(Network& network, Connection& connection) {
   }
 }
 
-// As the client's kernel does until it gives up.
+// Schedules the retransmission of the SYN, as the client's kernel does until it gives up.
 void StreamSocket::knock_again(Network& network, Connection& connection) {
   const int number = ++connection.knocks;
   const bool is_last = number > kHandshakeRetries.most;
@@ -169,14 +170,15 @@ long StreamSocket::begin(Place to) {
   end_ = &connection_->client;
   end_->show_at(this);
   end_->set_send_buffer(send_buffer_);
-  end_->set_patience(patience_);
+  end_->set_timeouts(timeouts_);
   end_->hold_port(own_hold());
   network_.send(*connection_, Side::client, Label(Kind::knock),
                 [&network = network_](Connection& at) { knock(network, at); });
   return -EINPROGRESS;
 }
 
-// It may be connected again. What bind() has asked for stays; the port that it had is still told.
+// The socket can be connected again. A port chosen by bind() stays, and the old port is still
+// returned.
 void StreamSocket::disconnect() {
   end_->close(Endpoint::Farewell::reset);
   end_ = nullptr;
@@ -216,7 +218,7 @@ long StreamSocket::receive(msghdr& message, int flags) {
   return moved;
 }
 
-// As Linux: who only listens or tries to connect gives that up.
+// As in Linux, it ends listening or connecting.
 long StreamSocket::shut_down(int how) {
   if (how < SHUT_RD || how > SHUT_RDWR) return -EINVAL;
   if (is_listening()) {
@@ -254,7 +256,7 @@ long StreamSocket::accepted_from(sockaddr* address, socklen_t* size) const {
 
 void StreamSocket::set_buffer(bool to_send, std::size_t size) {
   if (!to_send) {
-    receive_buffer_ = size;  // As with TCP's window, too late for a connection.
+    receive_buffer_ = size;  // Too late for a connection, as TCP's window scale is.
     return;
   }
   send_buffer_ = size;
@@ -284,22 +286,22 @@ long StreamSocket::set_stream_option(int level, int name, int value) {
   constexpr int kMostProbes = 127;
   const bool is_span = value >= 1 && value <= kMostSeconds;
   if (level == SOL_SOCKET) {
-    patience_.keeps_alive = value != 0;
+    timeouts_.keeps_alive = value != 0;
   } else if (name == TCP_NODELAY) {
     no_delay_ = value;
   } else if (name == TCP_KEEPIDLE && is_span) {
-    patience_.idle = std::chrono::seconds{value};
+    timeouts_.idle = std::chrono::seconds{value};
   } else if (name == TCP_KEEPINTVL && is_span) {
-    patience_.interval = std::chrono::seconds{value};
+    timeouts_.interval = std::chrono::seconds{value};
   } else if (name == TCP_KEEPCNT && value >= 1 && value <= kMostProbes) {
-    patience_.count = value;
+    timeouts_.count = value;
   } else if (name == TCP_USER_TIMEOUT && value >= 0) {
-    patience_.user_timeout = std::chrono::milliseconds{value};
+    timeouts_.user_timeout = std::chrono::milliseconds{value};
   } else if (name == TCP_KEEPIDLE || name == TCP_KEEPINTVL || name == TCP_KEEPCNT ||
              name == TCP_USER_TIMEOUT) {
     return -EINVAL;
   }
-  if (end_ != nullptr) end_->set_patience(patience_);
+  if (end_ != nullptr) end_->set_timeouts(timeouts_);
   return 0;
 }
 
@@ -307,19 +309,19 @@ std::optional<int> StreamSocket::option(int level, int name) {
   const auto seconds = [](Nanos span) {
     return static_cast<int>(std::chrono::duration_cast<std::chrono::seconds>(span).count());
   };
-  if (level == SOL_SOCKET && name == SO_KEEPALIVE) return patience_.keeps_alive ? 1 : 0;
+  if (level == SOL_SOCKET && name == SO_KEEPALIVE) return timeouts_.keeps_alive ? 1 : 0;
   if (level != IPPROTO_TCP) return IpSocket::option(level, name);
   switch (name) {
     case TCP_NODELAY:
       return no_delay_;
     case TCP_KEEPIDLE:
-      return seconds(patience_.idle);
+      return seconds(timeouts_.idle);
     case TCP_KEEPINTVL:
-      return seconds(patience_.interval);
+      return seconds(timeouts_.interval);
     case TCP_KEEPCNT:
-      return patience_.count;
+      return timeouts_.count;
     case TCP_USER_TIMEOUT:
-      return static_cast<int>(patience_.user_timeout / std::chrono::milliseconds{1});
+      return static_cast<int>(timeouts_.user_timeout / std::chrono::milliseconds{1});
     default:
       return IpSocket::option(level, name);
   }

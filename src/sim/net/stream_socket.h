@@ -1,4 +1,4 @@
-// A socket of TCP: first none, then a listener or the end of a connection.
+// A TCP socket: initially unconnected, then a listener or the end of a connection.
 #pragma once
 
 #include <deque>
@@ -13,7 +13,7 @@ class StreamSocket final : public IpSocket {
  public:
   StreamSocket(Network& network, int host, int family)
       : IpSocket(network, host, family, Protocol::tcp) {}
-  // The end of a connection.
+  // Makes the socket of a connection's end.
   StreamSocket(Network& network, int family, Connection& connection, Side side);
   ~StreamSocket() override;
 
@@ -35,7 +35,7 @@ class StreamSocket final : public IpSocket {
  private:
   static void knock(Network& network, Connection& connection);
   static void knock_again(Network& network, Connection& connection);
-  // Options of the listener's.
+  // Copies options of the listener.
   void inherit(const StreamSocket& listener);
   void enqueue(Connection& connection);
   long begin(Place to);
@@ -53,25 +53,25 @@ class StreamSocket final : public IpSocket {
     return end_ == nullptr ? std::exchange(error_, 0) : end_->take_error();
   }
 
-  // A listener.
+  // ---- a listener
   int backlog_ = -1;
   std::deque<std::shared_ptr<StreamSocket>> waiting_;
-  // A connection; both or none.
+  // ---- a connection; both are set or neither
   Connection* connection_ = nullptr;
   Endpoint* end_ = nullptr;
   Place remote_;
-  // How far connect() has come, as far as it knows: it is not told of what happens later.
+  // The progress of connect() as seen by the socket, which is not told of later events.
   enum class Phase : std::uint8_t { unconnected, connecting, connected, disconnecting };
   Phase phase_ = Phase::unconnected;
-  bool has_left_port_ = false;  // Since its connection was over.
-  // While there is no connection.
+  bool has_left_port_ = false;  // Since its connection ended.
+  // ---- without a connection
   int error_ = 0;
   bool reads_nothing_ = false;
   bool resets_ = false;
   std::size_t send_buffer_ = kDefaultBuffer;
   std::size_t receive_buffer_ = kDefaultBuffer;
   int no_delay_ = 0;
-  Patience patience_;
+  TcpTimeouts timeouts_;
 };
 
 }  // namespace spate::sim

@@ -15,7 +15,7 @@ namespace spate::sim {
 
 namespace {
 
-// Equal on every machine.
+// Independent of byte order.
 std::uint64_t word_of(std::string_view bytes) {
   std::uint64_t word = 0;
   std::memcpy(&word, bytes.data(), bytes.size());
@@ -56,7 +56,7 @@ std::uint32_t Endpoint::ready() const {
   if (incoming_.size() != 0 || has_ended_) events |= EPOLLIN;
   if (has_ended_) events |= EPOLLRDHUP;
   if (has_ended_ && (has_shut_down_ || state_ == State::dead)) events |= EPOLLHUP;
-  // As Linux, which says it when a third is free.
+  // Linux reports it when a third is free.
   const bool has_room =
       outgoing_.size() + send_buffer_ / 3 <= send_buffer_ && !network_.memory.is_short(host_);
   if (has_room || has_shut_down_ || state_ == State::dead) events |= EPOLLOUT;
@@ -80,7 +80,7 @@ long Endpoint::send(std::string_view bytes) {
   return static_cast<long>(bytes.size());
 }
 
-// Once the peer has ended, what may have gone wrong since is not told here.
+// After the peer's end, later errors are not reported here.
 long Endpoint::receive(std::span<std::byte> room, Peek peek) {
   if (state_ == State::connecting) return -EAGAIN;
   const std::string_view bytes = incoming_.front().substr(0, room.size());
@@ -93,23 +93,24 @@ long Endpoint::receive(std::span<std::byte> room, Peek peek) {
   const std::size_t count = bytes.size();
   if (peek == Peek::yes) return static_cast<long>(count);
   incoming_.take(count);
-  owed_ += count;
-  tell_room();
+  unannounced_ += count;
+  announce_window();
   return static_cast<long>(count);
 }
 
-// When it is worth a packet, or when the sender may wait for it.
-void Endpoint::tell_room() {
-  const bool is_worth_it = owed_ != 0 && (incoming_.size() == 0 || owed_ >= kSegment);
+// Sends a window update when it is worth a packet, or when the sender may be waiting for it.
+void Endpoint::announce_window() {
+  const bool is_worth_it = unannounced_ != 0 && (incoming_.size() == 0 || unannounced_ >= kSegment);
   if (state_ != State::open || has_ended_ || !is_worth_it || network_.memory.is_short(host_))
     return;
-  network_.send(
-      connection_, side_, Label(Kind::credit),
-      [this, count = std::exchange(owed_, 0)](Connection& to) { other(to).on_credit(count); });
+  network_.send(connection_, side_, Label(Kind::credit),
+                [this, count = std::exchange(unannounced_, 0)](Connection& to) {
+                  other(to).on_credit(count);
+                });
 }
 
 void Endpoint::on_memory() {
-  tell_room();
+  announce_window();
   changed();
 }
 
@@ -124,7 +125,8 @@ void Endpoint::shut_down_reading() {
   changed();
 }
 
-// As Linux: with unread input the end is a reset, as the peer must not believe that it was read.
+// As in Linux, closing with unread input sends a reset, because the peer must not believe that it
+// was read.
 void Endpoint::close(Farewell farewell) {
   is_closed_ = true;
   face_ = nullptr;
@@ -142,7 +144,7 @@ void Endpoint::close(Farewell farewell) {
   forget_if_gone();
 }
 
-// As much as the peer has room for, and then the end.
+// Sends as much as the window allows, and then the FIN.
 void Endpoint::transmit() {
   if (state_ != State::open) return;
   const std::size_t longest = network_.longest_segment(host_, other(connection_).host());
@@ -163,8 +165,7 @@ void Endpoint::transmit() {
                 [this](Connection& to) { other(to).on_end(); });
 }
 
-// Who may not send asks now and then whether he may, as the kernel does: or he would never hear
-// that his peer is gone.
+// Zero-window probe: without it a sender would never notice a dead peer.
 void Endpoint::probe_later() {
   if (std::exchange(is_probing_, true)) return;
   network_.kernel().at(network_.kernel().now() + probe_after_,
@@ -198,7 +199,8 @@ void Endpoint::die(int error) {
   changed();
 }
 
-// Both have ended, and both know. Who was first waits, for its port to be no other's too soon.
+// Both sides have ended, and their FINs were acknowledged. The side that ended first enters
+// TIME_WAIT, so that its port is not reused too soon.
 void Endpoint::finish() {
   if (!peer_has_ended_ || !is_end_acknowledged_ || state_ == State::dead) return;
   if (!ends_second_) keep_port_waiting();
@@ -210,7 +212,7 @@ void Endpoint::forget_if_gone() {
   if (is_gone() && peer.is_gone()) network_.forget(connection_.id);
 }
 
-// ---- its port
+// ---- the port
 
 std::uint64_t Endpoint::connection_number() const { return connection_.id; }
 
@@ -246,7 +248,7 @@ void Endpoint::vanish() {
   die(0);
 }
 
-void Endpoint::answer_stranger(const Label& label) {
+void Endpoint::reset_unknown(const Label& label) {
   if (label.kind == Kind::reset || label.kind == Kind::refusal) return;
   network_.send(connection_, side_, Label(Kind::reset),
                 [this](Connection& to) { other(to).on_reset(); });
@@ -270,7 +272,7 @@ void Endpoint::on_refused(int error) {
   die(error);
 }
 
-// What nobody will read is answered by a reset, once it has ended itself.
+// Bytes that cannot be read any more are answered by a reset, if this end has also ended.
 void Endpoint::on_bytes(std::string_view bytes) {
   if (state_ != State::open) return;
   if (is_closed_ || (has_sent_end_ && has_ended_)) {

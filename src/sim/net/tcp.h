@@ -1,8 +1,7 @@
-// TCP, as far as programs can see it: two ends that buffer, of which each may end or reset.
+// TCP, as visible to programs: two ends with buffers, each of which may end or reset.
 //
-// Bytes wait in the sender's buffer until the receiver's has room, which it tells the sender
-// (`credit_`); then they travel in segments. So what is written and not read is bounded by the two
-// buffers.
+// Bytes wait in the sender's buffer until the receiver's has room, which window updates (`credit_`)
+// announce; then they are sent in segments. So unread bytes are bounded by the two buffers.
 #pragma once
 
 #include <cstddef>
@@ -29,26 +28,27 @@ constexpr Side opposite(Side side) { return side == Side::client ? Side::server 
 
 enum class Kind : std::uint8_t { knock, welcome, refusal, credit, end, reset, bytes };
 
-// What is written on a segment.
+// The header of a segment.
 struct Label {
   explicit Label(Kind what) : kind(what), print(static_cast<std::uint64_t>(what)) {}
   explicit Label(std::string_view text);
 
   Kind kind;
-  std::uint64_t print;  // In the trace.
+  std::uint64_t print;  // For the trace.
   std::size_t size = 0;
-  std::string_view bytes{};  // Valid while it is sent.
+  std::string_view bytes{};  // Valid while it is being sent.
 };
 
-// A hash, by which the trace knows bytes.
+// Returns a hash of the bytes, for the trace.
 std::uint64_t print_of(std::string_view bytes);
 
 inline constexpr std::size_t kDefaultBuffer = 64 * 1024;
-inline constexpr std::size_t kSegment = 1448;  // For which a receiver makes room known at once.
+inline constexpr std::size_t kSegment = 1448;  // A receiver announces a window of this size at
+                                               // once.
 
-// For how long an end bears that it hears nothing: SO_KEEPALIVE, TCP_KEEPIDLE, TCP_KEEPINTVL,
-// TCP_KEEPCNT and TCP_USER_TIMEOUT.
-struct Patience {
+// Timeouts for a silent peer: SO_KEEPALIVE, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT and
+// TCP_USER_TIMEOUT.
+struct TcpTimeouts {
   bool keeps_alive = false;
   Nanos idle = std::chrono::hours{2};
   Nanos interval = std::chrono::seconds{75};
@@ -56,7 +56,7 @@ struct Patience {
   Nanos user_timeout{0};  // 0: none.
 };
 
-// One end. Functions return zero or more, or a negated errno.
+// One end of a connection. Functions return zero or more, or a negated errno.
 class Endpoint {
  public:
   Endpoint(Network& network, Connection& connection, Side side, int host, Place local);
@@ -71,18 +71,18 @@ class Endpoint {
   std::size_t unsent() const { return outgoing_.size(); }
   // Its host has crashed.
   bool has_vanished() const { return has_vanished_; }
-  // Neither the program nor the network knows of it any more.
+  // Returns whether neither the program nor the network uses it any more.
   bool is_gone() const { return is_closed_ && state_ == State::dead; }
-  // The descriptor's file, which is told of changes; nullptr while it is not accepted.
+  // Sets the descriptor's file, which is notified of changes; nullptr before it is accepted.
   void show_at(File* face) { face_ = face; }
   void set_send_buffer(std::size_t size) { send_buffer_ = size; }
-  // It has a port from now on, and for as long as `hold` says nothing else.
+  // Reserves its port, as described by `hold`.
   void hold_port(PortHold hold);
   void share_port(const PortHold& as);
-  void set_patience(const Patience& patience);
-  const Patience& patience() const { return patience_; }
+  void set_timeouts(const TcpTimeouts& timeouts);
+  const TcpTimeouts& timeouts() const { return timeouts_; }
 
-  // ---- by its program
+  // ---- called by the program
   std::uint32_t ready() const;
   long send(std::string_view bytes);
   enum class Peek : bool { no, yes };
@@ -90,11 +90,11 @@ class Endpoint {
   void shut_down_writing();
   void shut_down_reading();
   enum class Farewell : std::uint8_t { graceful, reset };
-  // The descriptor is closed; the connection may be gone afterwards.
+  // Called when the descriptor is closed; may destroy the connection.
   void close(Farewell farewell);
   int take_error() { return std::exchange(error_, 0); }
 
-  // ---- by the network
+  // ---- called by the network
   void on_established(std::size_t credit);
   void on_refused(int error);
   void on_bytes(std::string_view bytes);
@@ -102,19 +102,19 @@ class Endpoint {
   void on_end();
   void on_end_acknowledged();
   void on_reset();
-  // Nothing of what it has sent was answered, for too long.
+  // Called when no segment was acknowledged for too long.
   void on_silence();
-  // Something has come from the other end, or what says that this end's has come there.
-  void on_sign_of_life(Nanos now) { heard_at_ = now; }
+  // Called when a segment or an acknowledgement has arrived from the other end.
+  void note_received(Nanos now) { received_at_ = now; }
   // Its host has memory again.
   void on_memory();
-  // The other end may not answer any more: if it asks for that now and then, it begins to.
+  // Starts probing, if keep-alive is on: the peer may be unreachable.
   void doubt_peer();
-  // It is gone without a word; what comes for it is answered by answer_stranger().
+  // Disappears without notifying the peer; later segments are answered by reset_unknown().
   void vanish();
-  void answer_stranger(const Label& label);
+  void reset_unknown(const Label& label);
 
-  // The network's: not zero while what it has sent does not come through.
+  // For the network: nonzero while its segments do not arrive.
   std::uint64_t silence = 0;
   Nanos vanished_at = kForever;
 
@@ -128,7 +128,7 @@ class Endpoint {
   void probe_later();
   void probe();
   void reset_peer();
-  void tell_room();
+  void announce_window();
   std::size_t send_room() const;
   void die(int error);
   void finish();
@@ -142,7 +142,7 @@ class Endpoint {
   void watch_stall();
   void ask_at(Nanos time);
   void ask_peer();
-  bool has_lost_patience() const;
+  bool has_timed_out() const;
 
   Network& network_;
   Connection& connection_;
@@ -152,13 +152,13 @@ class Endpoint {
   File* face_ = nullptr;
   State state_ = State::connecting;
   int error_ = 0;
-  bool is_closed_ = false;  // By its program.
+  bool is_closed_ = false;  // By the program.
   bool has_vanished_ = false;
-  bool has_shut_down_ = false;  // It sends no more.
+  bool has_shut_down_ = false;  // It sends nothing more.
   bool has_sent_end_ = false;
-  bool has_ended_ = false;  // The peer sends no more, or is not listened to.
+  bool has_ended_ = false;  // The peer has ended, or its input is ignored.
   bool peer_has_ended_ = false;
-  bool ends_second_ = false;  // The peer had ended before it did.
+  bool ends_second_ = false;  // The peer had ended before.
   bool is_end_acknowledged_ = false;
   bool holds_port_ = false;
   ByteQueue outgoing_;
@@ -166,13 +166,13 @@ class Endpoint {
   std::size_t credit_ = 0;
   bool is_probing_ = false;
   Nanos probe_after_ = kFirstProbe;
-  std::size_t owed_ = 0;  // Read, and not yet told to the sender.
+  std::size_t unannounced_ = 0;  // Read, and not yet announced to the sender.
   std::size_t send_buffer_ = kDefaultBuffer;
-  Patience patience_;
-  Nanos heard_at_{0};
+  TcpTimeouts timeouts_;
+  Nanos received_at_{0};
   Nanos stalled_since_{kForever};
   bool is_asking_ = false;
-  int probes_ = 0;  // Without an answer.
+  int probes_ = 0;  // Unanswered probes.
 };
 
 struct Connection {
@@ -188,12 +188,12 @@ struct Connection {
   const std::uint64_t id;
   Endpoint client;
   Endpoint server;
-  std::size_t client_buffer = kDefaultBuffer;  // Of the receivers.
+  std::size_t client_buffer = kDefaultBuffer;  // Receive buffers.
   std::size_t server_buffer = kDefaultBuffer;
-  // The client's first packets, of which none has been answered.
+  // ---- the unanswered SYNs of the client
   Nanos knocked_at{0};
   int knocks = 0;
-  // Of what each end has sent.
+  // ---- segments sent by each end
   Nanos last_arrival[2] = {};
   std::uint64_t sent[2] = {};
   std::uint64_t arrived[2] = {};

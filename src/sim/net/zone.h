@@ -1,4 +1,4 @@
-// What name servers say.
+// The answers of the name servers.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace spate::sim {
 class Zone {
  public:
   void set(std::string_view name, NameAnswer answer) { answers_[key(name)] = std::move(answer); }
-  // A name that nobody has set does not exist.
+  // Returns the answer for a name; no_such_host if it was not set.
   NameAnswer find(std::string_view name) const;
 
-  std::uint64_t questions = 0;  // That were asked.
+  std::uint64_t questions = 0;  // The number of queries.
 
  private:
-  // Without the dot at the end, in small letters.
+  // Returns the name without the trailing dot, in lower case.
   static std::string key(std::string_view name);
 
   std::map<std::string, NameAnswer> answers_;

@@ -1,5 +1,5 @@
-// Certificates for tests, good and bad, made when they are asked for: nothing that expires is kept
-// anywhere.
+// Certificates for tests, valid and invalid ones, generated on demand, so that no stored
+// certificate can expire.
 #pragma once
 
 #include <memory>
@@ -10,30 +10,30 @@
 
 namespace spate::testing {
 
-// What is to be written in a certificate.
+// The contents of a certificate.
 struct CertificatePlan {
   std::string subject = "somebody";
   std::vector<std::string> names{};  // "a.example", "IP:127.0.0.1".
   long begins = -3600;               // Seconds from now.
   long ends = 24 * 3600;
   bool is_ca = false;
-  std::string usage = "serverAuth,clientAuth";  // Empty: not said.
-  std::string key_usage{};                      // Empty: what fits.
-  int rsa_bits = 0;                             // 0: a key on a curve.
-  bool has_weak_digest = false;                 // Signed by way of SHA-1.
+  std::string usage = "serverAuth,clientAuth";  // Empty: no extension.
+  std::string key_usage{};                      // Empty: the default.
+  int rsa_bits = 0;                             // 0: an elliptic-curve key.
+  bool has_weak_digest = false;                 // Signed with SHA-1.
 };
 
 // A certificate and its key (PEM).
 class Certificate {
  public:
-  // Signed by `issuer`, or by itself.
+  // Signed by `issuer`, or self-signed.
   explicit Certificate(const CertificatePlan& plan, const Certificate* issuer = nullptr);
   ~Certificate();
   Certificate(Certificate&& other) noexcept;
 
   const std::string& pem() const { return pem_; }
   const std::string& key_pem() const { return key_pem_; }
-  // With what comes between it and a root.
+  // Returns it with the certificates between it and a root.
   TlsIdentity identity(const std::vector<const Certificate*>& between = {}) const;
 
  private:
@@ -43,12 +43,12 @@ class Certificate {
   std::string key_pem_;
 };
 
-// A root, and a server's certificate of its for localhost, a.example, *.b.example and 127.0.0.1;
-// made once a process.
+// Returns a root, and a server's certificate issued by it for localhost, a.example, *.b.example and
+// 127.0.0.1; made once per process.
 const Certificate& test_root();
 const Certificate& test_server();
 
-// Contexts of those two: "localhost" is whom the client may ask for.
+// Contexts of these two; the client may connect to "localhost".
 TlsContext test_server_context();
 TlsContext test_client_context();
 

@@ -1,4 +1,4 @@
-// Patterns: what stands beside a co_await, what it is given, and what becomes of its result.
+// Patterns: expressions beside a co_await, its operand, and its result.
 #include <coroutine>
 #include <string>
 #include <utility>
@@ -41,7 +41,7 @@ Task<int> child_by_reference(const Counted& a) {
   co_return a.value();
 }
 
-// ---- what it is given
+// ---- arguments
 
 Task<int> lambda_with_an_object() {
   const Counted name(7);
@@ -123,7 +123,7 @@ Task<int> temporary_bound_to_a_reference() {
   co_return result;
 }
 
-// ---- what is awaited
+// ---- operands
 
 struct AggregateAwaiter {
   Counted name;
@@ -175,7 +175,7 @@ Task<int> nested_awaits() {
   co_return result;
 }
 
-// ---- what stands beside it
+// ---- other operands of the expression
 
 Task<int> two_awaits_in_one_call() {
   const int result = sum(co_await gives_counted(3), co_await gives_counted(4));
@@ -203,7 +203,7 @@ Task<int> comma() {
   co_return local.value();
 }
 
-// ---- what becomes of its result
+// ---- results
 
 Task<int> capture_of_what_was_awaited() {
   const auto callable = [it = co_await gives_counted(7)] { return it.value(); };
@@ -278,7 +278,7 @@ Task<int> compound_assignment() {
   co_return total;
 }
 
-// ---- what kind of coroutine it is
+// ---- kinds of coroutines
 
 template <class... T>
 Task<int> variadic(T... values) {

@@ -1,4 +1,4 @@
-// Patterns: what a generator yields, destroyed where it waits, and where it has given a value.
+// Patterns: the values of a generator, destroyed while it waits, and after it has yielded.
 #include <coroutine>
 #include <optional>
 #include <utility>
@@ -8,7 +8,7 @@
 namespace patterns {
 namespace {
 
-// Gives values to one who asks.
+// A generator: yields values to its caller.
 template <class T>
 class Source {
  public:

@@ -1,5 +1,4 @@
-// What the patterns are made of: objects that are counted, the least of a Task, and gates to wait
-// at.
+// The elements of the patterns: counted objects, a minimal Task, and gates to wait at.
 #pragma once
 
 #include <coroutine>
@@ -11,7 +10,7 @@
 
 namespace patterns {
 
-// Knows where its objects live, so that one that is destroyed twice, or never, is seen.
+// Tracks the addresses of its objects, so that a second or a missing destruction is noticed.
 class Counted {
  public:
   explicit Counted(int value = 0) : value_(value) { born(); }
@@ -34,9 +33,9 @@ class Counted {
 
 inline int sum(const Counted& a, const Counted& b) { return a.value() + b.value(); }
 
-// ---- the least that coroutines need
+// ---- a minimal coroutine
 
-inline std::coroutine_handle<> waiting;  // Who waits at a gate.
+inline std::coroutine_handle<> waiting;  // The coroutine that waits at a gate.
 
 struct Promise {
   struct ToParent {
@@ -81,7 +80,7 @@ class [[nodiscard]] Task {
   }
 
   bool await_ready() const { return false; }
-  // The child is called, not transferred to: see Transferred for that.
+  // Calls the child, without symmetric transfer: see Transferred for that.
   bool await_suspend(std::coroutine_handle<> parent) {
     handle_.resume();
     if (handle_.done()) return false;
@@ -111,14 +110,14 @@ struct Transferred : Task<int> {
   }
 };
 
-// Waits until main() opens it.
+// Waits until main() opens the gate.
 struct Gate {
   bool await_ready() const { return false; }
   void await_suspend(std::coroutine_handle<> handle) { waiting = handle; }
   void await_resume() {}
 };
 
-// Waits at a gate, and gives a value then.
+// Waits at a gate, then returns a value.
 template <class T>
 struct Gives {
   explicit Gives(T what) : value(std::move(what)) {}
@@ -131,8 +130,8 @@ struct Gives {
 inline Gives<int> gives(int value) { return Gives<int>(value); }
 inline Gives<Counted> gives_counted(int value) { return Gives<Counted>(Counted(value)); }
 
-inline int rounds = 0;  // Of this run.
-// Twice, and then no more.
+inline int rounds = 0;  // Counts the calls of more() in this run.
+// True twice, then false.
 inline Gives<bool> more() { return Gives<bool>(++rounds % 3 != 0); }
 
 inline Task<int> child_by_value(Counted a) {
@@ -145,9 +144,9 @@ inline Task<Counted> counted_child(int value) {
   co_return Counted(value);
 }
 
-// ---- what comes of a pattern
+// ---- outcomes of a pattern
 
-// Broken: it has crashed, or has not come where it should.
+// Broken: it crashed, or gave a wrong result.
 enum class Outcome { ok, broken, twice, leak };
 
 struct Pattern {

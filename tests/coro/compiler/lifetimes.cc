@@ -99,7 +99,7 @@ Task<int> exception_at_once() {
 
 // ---- early ends
 
-// Ends the coroutine that awaits it, which is never resumed: its parent goes on.
+// Ends the coroutine that awaits it: resumes its parent instead.
 struct EndsIt {
   explicit EndsIt(int its_value) : value(its_value) {}
   bool await_ready() const { return false; }
@@ -151,7 +151,7 @@ Task<int> a_million_children_by_transfer() {
   co_return total == kMany ? 7 : 0;
 }
 
-#if defined(__clang__) || defined(HAS_TAIL_CALLS)  // g++ makes none but at -O2.
+#if defined(__clang__) || defined(HAS_TAIL_CALLS)  // g++ makes tail calls at -O2 only.
 constexpr Outcome kTransfer = Outcome::ok;
 #else
 constexpr Outcome kTransfer = Outcome::broken;  // The stack overflows.

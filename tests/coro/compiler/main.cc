@@ -1,10 +1,11 @@
-// What a compiler makes of coroutines: patterns that everyday code has, each run to its end and
-// destroyed at each of its waits, and what comes of that with the compilers that are known. An
-// entry that is no longer true is seen, whichever side has changed.
+// Tests how a compiler treats coroutines: everyday patterns, each run to its end and destroyed at
+// each of its waits. Compares the outcomes with those recorded for the known compilers. An entry
+// that is no longer true fails, whichever side has changed.
 //
 //   coroutine_patterns gcc12|clang19 [PATTERN]
 //
-// What follows for users is in docs/guide/coroutine-compilers.md, and held by tools/coro_lint.py.
+// The rules for users are in docs/guide/coroutine-compilers.md, and tools/coro_lint.py enforces
+// them.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,13 +23,14 @@ namespace {
 
 constexpr const char* kNames[] = {"ok", "broken", "destroyed twice", "leak"};
 
-// Opens gates until the coroutine ends, or `most` of them. False when it has ended.
+// Opens gates until the coroutine ends, or `most` of them. Returns false if it has ended.
 bool open_gates(const Task<int>& task, int most) {
   for (int i = 0; i < most && !task.done() && waiting; ++i) std::exchange(waiting, {}).resume();
   return !task.done();
 }
 
-// Whether it has come where it should, run to its end; before, it is destroyed at each gate.
+// Destroys the coroutine at each gate in turn, then runs it to its end. Returns whether the result
+// was right.
 bool play(const Pattern& pattern) {
   for (int gates = 0;; ++gates) {
     rounds = 0;
@@ -47,7 +49,7 @@ Outcome judge(const Pattern& pattern) {
   return is_right ? Outcome::ok : Outcome::broken;
 }
 
-// In a process of its own, which may crash.
+// Runs the pattern in a child process, because it may crash.
 Outcome outcome_of(const Pattern& pattern) {
   std::fflush(stdout);
   const pid_t pid = ::fork();

@@ -1,6 +1,6 @@
 // A program of objects that were compiled with and without exceptions and RTTI, at several levels,
-// by both compilers: each uses the coroutines of each. All have the same inline functions, of which
-// the linker takes one.
+// by both compilers: each uses the coroutines of each. All have the same inline functions; the
+// linker keeps one copy of each.
 #include <cstdio>
 
 #include "part.h"
@@ -22,7 +22,8 @@ constexpr const Part* kParts[] = {
 #undef PART
 };
 
-// Whether each has the other's sizes, and what it does with it comes out right.
+// Returns true if both parts have equal sizes, and each operation between them has the right
+// result.
 bool check(const Part& one, const Part& other) {
   const auto loop = spate::must(spate::Loop::create());
   const std::string wrong = one.works_with(*loop, other);

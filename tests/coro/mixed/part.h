@@ -1,5 +1,5 @@
-// Part: what one object of the mixed program offers to the others. Each is compiled from part.cc,
-// by another compiler or with other options.
+// Part: the functions that one object of the mixed program offers to the others. Each is compiled
+// from part.cc, by another compiler or with other options.
 #pragma once
 
 #include <array>
@@ -11,8 +11,7 @@
 
 namespace mixed {
 
-// Each is alive between its making and its end, and is counted, so that whoever is destroyed twice,
-// or never, is seen.
+// Counts its live objects, so that a missing or a second destruction is noticed.
 struct Counted {
   explicit Counted(int its_value) : value(its_value) { ++alive; }
   Counted(const Counted& other) : value(other.value) { ++alive; }
@@ -29,7 +28,7 @@ using Values = spate::coro::Channel<Counted>;
 struct Part {
   const char* name;
   bool has_exceptions;
-  std::array<std::size_t, 8> sizes;  // Of what is in frames.
+  std::array<std::size_t, 8> sizes;  // The sizes of the types that frames contain.
 
   spate::coro::Task<Counted> (*waits)(int value);
   spate::coro::Task<spate::Result<Counted>> (*fails)();
@@ -37,7 +36,7 @@ struct Part {
   spate::coro::Generator<Counted> (*counts)(int last);
   spate::coro::Task<void> (*sends)(Values* into, int count);
   spate::coro::Task<std::string> (*talks)(spate::Loop* loop);
-  // Does all that with another part. What went wrong.
+  // Does all that with another part. Returns an error text, or "".
   std::string (*works_with)(spate::Loop& loop, const Part& other);
 };
 

@@ -1,5 +1,5 @@
-// What a read callback writes is sent when the callback has returned, without another turn of the
-// loop; unless the program could tell, or has made it wait.
+// Data that a read callback writes is sent when the callback has returned, without another turn of
+// the loop, unless the program could notice, or has delayed the data.
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 void write_answer(bufferevent* bev) { bufferevent_write(bev, "answer", 6); }
 
-// A bufferevent that is asked once, and calls `answer` then.
+// A bufferevent that receives one request, and calls `answer` then.
 class Asked {
  public:
   explicit Asked(void (*answer)(bufferevent*)) : answer_(answer) {
@@ -21,7 +21,7 @@ class Asked {
     bev_ = bufferevent_socket_new(base_.get(), ends_[0], 0);
     bufferevent_setcb(bev_, on_read, nullptr, on_event, this);
     bufferevent_enable(bev_, EV_READ);
-    turn();  // The output is empty: nothing waits to write any more.
+    turn();  // The output is empty: no writing is pending any more.
     EXPECT_EQ(::write(ends_[1], "question", 8), 8);
   }
   ~Asked() {
@@ -39,7 +39,7 @@ class Asked {
   void turn() { event_base_loop(base_.get(), EVLOOP_ONCE | EVLOOP_NONBLOCK); }
   void close_peer() { ::shutdown(ends_[1], SHUT_RDWR); }
 
-  // What the peer has got by now.
+  // Returns how much the peer has received.
   std::size_t arrived() {
     std::array<char, 65536> bytes;
     ssize_t got = 0;
@@ -75,7 +75,7 @@ void expect_in_second_turn(Asked& asked) {
   EXPECT_EQ(asked.arrived(), 6U);
 }
 
-TEST(BuffereventAnswer, IsSentWhenTheReadCallbackReturns) {
+TEST(BuffereventReply, IsSentWhenReadCallbackReturns) {
   Asked asked(write_answer);
   asked.turn();
   EXPECT_EQ(asked.arrived(), 6U);
@@ -83,7 +83,7 @@ TEST(BuffereventAnswer, IsSentWhenTheReadCallbackReturns) {
             1);  // Nothing waits to write.
 }
 
-TEST(BuffereventAnswer, WaitsForTheLoopIfThereIsAWriteCallback) {
+TEST(BuffereventReply, IsSentByLoopWhenWriteCallbackIsSet) {
   Asked asked(write_answer);
   bufferevent_data_cb on_read = nullptr;
   bufferevent_event_cb on_event = nullptr;
@@ -93,7 +93,7 @@ TEST(BuffereventAnswer, WaitsForTheLoopIfThereIsAWriteCallback) {
   expect_in_second_turn(asked);
 }
 
-TEST(BuffereventAnswer, WaitsForTheLoopIfTheOutputHasACallback) {
+TEST(BuffereventReply, IsSentByLoopWhenOutputHasCallback) {
   Asked asked(write_answer);
   evbuffer_add_cb(
       bufferevent_get_output(asked.bev()), [](evbuffer*, const evbuffer_cb_info*, void*) {},
@@ -101,7 +101,7 @@ TEST(BuffereventAnswer, WaitsForTheLoopIfTheOutputHasACallback) {
   expect_in_second_turn(asked);
 }
 
-TEST(BuffereventAnswer, WaitsForTheLoopIfThereIsARate) {
+TEST(BuffereventReply, IsSentByLoopWhenRateLimited) {
   Asked asked(write_answer);
   ev_token_bucket_cfg* rates = ev_token_bucket_cfg_new(100, 100, 100, 100, nullptr);
   bufferevent_set_rate_limit(asked.bev(), rates);
@@ -110,7 +110,7 @@ TEST(BuffereventAnswer, WaitsForTheLoopIfThereIsARate) {
   ev_token_bucket_cfg_free(rates);
 }
 
-TEST(BuffereventAnswer, StaysWhileWritingIsDisabled) {
+TEST(BuffereventReply, IsHeldWhileWritingIsDisabled) {
   Asked asked([](bufferevent* bev) {
     write_answer(bev);
     bufferevent_disable(bev, EV_WRITE);
@@ -123,7 +123,7 @@ TEST(BuffereventAnswer, StaysWhileWritingIsDisabled) {
   EXPECT_EQ(asked.arrived(), 6U);
 }
 
-TEST(BuffereventAnswer, IsNotSentIfTheCallbackFreesTheBufferevent) {
+TEST(BuffereventReply, IsDroppedWhenCallbackFreesBufferevent) {
   Asked asked([](bufferevent* bev) {
     write_answer(bev);
     bufferevent_free(bev);
@@ -134,7 +134,7 @@ TEST(BuffereventAnswer, IsNotSentIfTheCallbackFreesTheBufferevent) {
   EXPECT_EQ(asked.arrived(), 0U);
 }
 
-TEST(BuffereventAnswer, ThatTheKernelTakesInPartIsFinishedByTheLoop) {
+TEST(BuffereventReply, IsFinishedByLoopAfterPartialWrite) {
   static const std::string large(4'000'000, 'x');
   Asked asked([](bufferevent* bev) { bufferevent_write(bev, large.data(), large.size()); });
   bufferevent_set_max_single_write(asked.bev(), large.size());
@@ -146,7 +146,7 @@ TEST(BuffereventAnswer, ThatTheKernelTakesInPartIsFinishedByTheLoop) {
   EXPECT_EQ(asked.arrived(), large.size());
 }
 
-TEST(BuffereventAnswer, ThatFailsIsReportedByTheLoop) {
+TEST(BuffereventReply, FailureIsReportedByLoop) {
   ::signal(SIGPIPE, SIG_IGN);
   Asked asked([](bufferevent* bev) {
     bufferevent_disable(bev, EV_READ);

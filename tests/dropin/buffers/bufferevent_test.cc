@@ -1,5 +1,5 @@
-// Bufferevents with threads: connections that several threads write to, free and move between,
-// while a loop runs them.
+// Bufferevents with threads: several threads write to, free and move connections while a loop runs
+// them.
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/listener.h>
@@ -37,7 +37,7 @@ Buffer make_locked() {
   return buffer;
 }
 
-// What arrives until the end of the stream.
+// Returns the number of bytes until the end of the stream.
 std::size_t read_to_end(int fd) {
   std::array<char, 4096> bytes;
   std::size_t total = 0;
@@ -50,12 +50,12 @@ std::size_t read_to_end(int fd) {
   }
 }
 
-// A bufferevent whose callbacks are yet to be called stays when its base goes, as libevent's.
+// A bufferevent with pending callbacks outlives its base, as libevent's does.
 void wait_until_idle(event_base* base) {
   while (event_base_get_num_events(base, EVENT_BASE_COUNT_ACTIVE) != 0) std::this_thread::yield();
 }
 
-TEST(LockedEvBuffer, LosesNothingBetweenThreads) {
+TEST(ThreadSafeEvBuffer, LosesNothingBetweenThreads) {
   Buffer buffer = make_locked();
   std::atomic<std::size_t> taken{0};
   in_threads([&](int) {
@@ -69,7 +69,7 @@ TEST(LockedEvBuffer, LosesNothingBetweenThreads) {
   EXPECT_EQ(taken + evbuffer_get_length(buffer.get()), kThreads * 2000 * 7U);
 }
 
-TEST(LockedEvBuffer, BuffersCanBeMovedIntoOneAnotherInBothDirections) {
+TEST(ThreadSafeEvBuffer, MovesDataBetweenTwoBuffersInBothDirections) {
   Buffer one = make_locked();
   Buffer other = make_locked();
   evbuffer_add(one.get(), "0123456789", 10);
@@ -84,7 +84,7 @@ TEST(LockedEvBuffer, BuffersCanBeMovedIntoOneAnotherInBothDirections) {
   EXPECT_EQ(evbuffer_get_length(one.get()) + evbuffer_get_length(other.get()), 10U);
 }
 
-TEST(LockedEvBuffer, ViewsOfOneBufferAreDroppedByAnyThread) {
+TEST(ThreadSafeEvBuffer, AllowsAnyThreadToDropViews) {
   std::atomic<int> given_back{0};
   for (int round = 0; round < 100; ++round) {
     Buffer source = make_locked();
@@ -103,7 +103,38 @@ TEST(LockedEvBuffer, ViewsOfOneBufferAreDroppedByAnyThread) {
   EXPECT_EQ(given_back, 100);
 }
 
-TEST(LockedBufferevent, SendsWhatAllThreadsWrite) {
+// The original gives the filter no event when the underlying socket has connected.
+TEST(Filter, ReportsTheResultOfConnecting) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* name = reinterpret_cast<sockaddr*>(&address);
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+  ASSERT_EQ(::bind(listener, name, size), 0);
+  ::getsockname(listener, name, &size);
+  event_base* base = event_base_new();
+  for (const bool listens : {false, true}) {
+    if (listens) ASSERT_EQ(::listen(listener, 5), 0);
+    bufferevent* below = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
+    bufferevent* bev =
+        bufferevent_filter_new(below, nullptr, nullptr, BEV_OPT_CLOSE_ON_FREE, nullptr, nullptr);
+    int reported = 0;
+    const auto on_event = [](bufferevent*, short what, void* all) {
+      *static_cast<int*>(all) |= what;
+    };
+    bufferevent_setcb(bev, nullptr, nullptr, on_event, &reported);
+    EXPECT_EQ(bufferevent_socket_connect(bev, name, static_cast<int>(size)), 0);
+    for (int i = 0; i < 5; ++i) event_base_loop(base, EVLOOP_NONBLOCK);
+    EXPECT_EQ(reported, listens ? BEV_EVENT_CONNECTED : BEV_EVENT_ERROR);
+    bufferevent_free(bev);
+    event_base_loop(base, EVLOOP_NONBLOCK);
+  }
+  ::close(listener);
+  event_base_free(base);
+}
+
+TEST(ThreadSafeBufferevent, SendsTheDataOfAllThreads) {
   RunningBase base(make_base("epoll"));
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
@@ -125,8 +156,8 @@ TEST(LockedBufferevent, SendsWhatAllThreadsWrite) {
   ::close(ends[1]);
 }
 
-// The peer sees the end of each: none is forgotten, and none is used after it has gone.
-TEST(LockedBufferevent, IsFreedByAnyThreadWhileItReads) {
+// The peer sees the end of each: none is leaked, and none is used after it was freed.
+TEST(ThreadSafeBufferevent, MayBeFreedByAnyThreadDuringARead) {
   for (const int more : {0, static_cast<int>(BEV_OPT_DEFER_CALLBACKS),
                          BEV_OPT_DEFER_CALLBACKS | BEV_OPT_UNLOCK_CALLBACKS}) {
     RunningBase base(make_base("epoll"));
@@ -153,7 +184,7 @@ TEST(LockedBufferevent, IsFreedByAnyThreadWhileItReads) {
   }
 }
 
-TEST(LockedBufferevent, APairIsWrittenFromBothEndsAndFreedByTwoThreads) {
+TEST(ThreadSafeBufferevent, AllowsTwoThreadsToWriteAndFreeAPair) {
   RunningBase base(make_base("epoll"));
   for (int round = 0; round < 50; ++round) {
     bufferevent* pair[2];
@@ -177,7 +208,7 @@ TEST(LockedBufferevent, APairIsWrittenFromBothEndsAndFreedByTwoThreads) {
   wait_until_idle(base.get());
 }
 
-TEST(LockedBufferevent, AGroupLimitsConnectionsOfTwoBases) {
+TEST(ThreadSafeBufferevent, RespectsAGroupLimitAcrossTwoBases) {
   RunningBase one(make_base("epoll"));
   RunningBase other(make_base("epoll"));
   const timeval tick{0, 1000};
@@ -192,7 +223,7 @@ TEST(LockedBufferevent, AGroupLimitsConnectionsOfTwoBases) {
     bufferevent_setcb(
         bev, nullptr, [](bufferevent* self, void*) { bufferevent_free(self); }, nullptr, nullptr);
     const std::string bytes(20'000, 'x');
-    bufferevent_lock(bev);  // Whose output is still empty, so that it may be freed any time.
+    bufferevent_lock(bev);  // With an empty output, the write callback may free it.
     bufferevent_add_to_rate_limit_group(bev, group);
     bufferevent_write(bev, bytes.data(), bytes.size());
     bufferevent_unlock(bev);
@@ -208,7 +239,7 @@ TEST(LockedBufferevent, AGroupLimitsConnectionsOfTwoBases) {
   ev_token_bucket_cfg_free(rates);
 }
 
-TEST(LockedListener, IsFreedByAnotherThreadWhileConnectionsCome) {
+TEST(ThreadSafeListener, MayBeFreedByAnotherThreadDuringAccepts) {
   RunningBase base(make_base("epoll"));
   for (int round = 0; round < 30; ++round) {
     sockaddr_in address{};

@@ -1,10 +1,10 @@
-// EvbufferModel: three evbuffers, and three strings that are told to do the same, for the random
-// test and for the fuzz target. Both do what the headers allow, and what they do not speak of, as
-// positions that have become stale and parts of files that are looked at.
+// EvbufferModel: performs the same operations on three evbuffers and on three strings, for the
+// random test and for the fuzz target. It uses everything that the headers allow, and cases that
+// they do not mention, such as stale positions and views of file segments.
 //
 // A World decides:
 //     std::size_t below(std::size_t limit);        // 0 ... limit - 1
-//     bool is_over() const;                        // There is nothing to decide any more.
+//     bool is_over() const;                        // No decision is left.
 //     void check(bool holds, const char* what);
 #pragma once
 
@@ -34,7 +34,7 @@ inline Buffer make(std::string_view text = {}) {
   return buffer;
 }
 
-// What can be copied of them, which is to be all.
+// Returns all that can be copied out, which must be the whole contents.
 inline std::string contents(evbuffer* buffer) {
   std::string text(evbuffer_get_length(buffer), '\0');
   const ev_ssize_t copied = evbuffer_copyout(buffer, text.data(), text.size());
@@ -163,7 +163,7 @@ class EvbufferModel {
         evbuffer_reserve_space(buffers_[to].get(), static_cast<ev_ssize_t>(text.size()),
                                extents.data(), 1 + static_cast<int>(below(2)));
     if (count < 1) return check(text.empty(), "reserve_space");
-    if (below(4) == 0) return;  // And never commits it.
+    if (below(4) == 0) return;  // Never commits the reserved space.
     models_[to] += text;
     for (int i = 0; i < count; ++i) {
       const std::size_t here = std::min(text.size(), extents[static_cast<std::size_t>(i)].iov_len);
@@ -229,7 +229,7 @@ class EvbufferModel {
     models_[from].erase(0, size);
   }
 
-  // From where a search of another time has ended, too.
+  // Starts at any position, for example where an earlier search ended.
   void find(std::size_t in) {
     const std::string_view what = some_text().substr(0, below(5));
     const std::string& model = models_[in];
@@ -258,7 +258,7 @@ class EvbufferModel {
     check(std::string(bytes, bytes + size) == models_[in].substr(0, size), "pulled up");
   }
 
-  // Out to the socket, and back in.
+  // Writes to the socket, and reads back.
   void transfer(std::size_t from) {
     const int written = evbuffer_write_atmost(buffers_[from].get(), ends_[0],
                                               static_cast<ev_ssize_t>(some_size()) + 1);

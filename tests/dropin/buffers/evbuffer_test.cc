@@ -1,5 +1,5 @@
-// evbuffers: random programs (evbuffer_model.h), and what the headers do not speak of, as buffers
-// that are freed in their own callbacks.
+// evbuffers: random programs (evbuffer_model.h), and cases that the headers do not mention, such as
+// buffers that are freed in their own callbacks.
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 #include "evbuffer_model.h"
 
-extern "C" {  // Which this header forgets.
+extern "C" {  // This header lacks extern "C".
 #include <event2/buffer_compat.h>
 }
 
@@ -33,7 +33,7 @@ class RandomWorld {
   std::mt19937 random_;
 };
 
-TEST(EvBuffer, HoldsWhatAStringWouldHold) {
+TEST(EvBuffer, AgreesWithAStringOverRandomOperations) {
   for (unsigned seed = 1; seed <= 300 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomWorld world(seed);
@@ -41,7 +41,7 @@ TEST(EvBuffer, HoldsWhatAStringWouldHold) {
   }
 }
 
-// ---- what the headers do not speak of
+// ---- cases that the headers do not mention
 
 TEST(EvBuffer, MayBeFreedInItsOwnCallback) {
   evbuffer* buffer = evbuffer_new();
@@ -55,7 +55,7 @@ TEST(EvBuffer, MayBeFreedInItsOwnCallback) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST(EvBuffer, ACallbackMayRemoveTheOthers) {
+TEST(EvBuffer, AllowsACallbackToRemoveTheOthers) {
   Buffer buffer = make();
   int calls = 0;
   const evbuffer_cb_func count = [](evbuffer*, const evbuffer_cb_info*, void* calls_made) {
@@ -75,7 +75,7 @@ TEST(EvBuffer, ACallbackMayRemoveTheOthers) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST(EvBuffer, MemoryIsGivenBackWhenTheBufferIsInOrder) {
+TEST(EvBuffer, ReleasesMemoryInAConsistentState) {
   Buffer buffer = make();
   struct Seen {
     evbuffer* buffer;
@@ -95,7 +95,7 @@ TEST(EvBuffer, MemoryIsGivenBackWhenTheBufferIsInOrder) {
   EXPECT_EQ(contents(buffer.get()), "wn!");
 }
 
-TEST(EvBuffer, APositionBeyondTheEndFindsNothing) {
+TEST(EvBuffer, FindsNothingBeyondTheEnd) {
   Buffer buffer = make("some text");
   evbuffer_ptr place;
   ASSERT_EQ(evbuffer_ptr_set(buffer.get(), &place, 9, EVBUFFER_PTR_SET), 0);
@@ -107,7 +107,7 @@ TEST(EvBuffer, APositionBeyondTheEndFindsNothing) {
   EXPECT_EQ(evbuffer_peek(buffer.get(), -1, &place, nullptr, 0), 0);
 }
 
-TEST(EvBuffer, APartOfAFileThatIsToBeSentCanBeRead) {
+TEST(EvBuffer, ReadsPartOfAQueuedFile) {
   Buffer buffer = make();
   evbuffer_set_flags(buffer.get(), EVBUFFER_FLAG_DRAINS_TO_FD);
   evbuffer_add_file(buffer.get(), make_file("0123456789"), 2, 6);
@@ -118,7 +118,7 @@ TEST(EvBuffer, APartOfAFileThatIsToBeSentCanBeRead) {
   EXPECT_EQ(contents(buffer.get()), "4567");
 }
 
-TEST(EvBuffer, AFileThatHasBecomeShorterCannotBeRead) {
+TEST(EvBuffer, FailsToReadATruncatedFile) {
   Buffer buffer = make();
   evbuffer_set_flags(buffer.get(), EVBUFFER_FLAG_DRAINS_TO_FD);
   const int file = make_file("0123456789");
@@ -134,7 +134,7 @@ TEST(EvBuffer, AFileThatHasBecomeShorterCannotBeRead) {
   ::close(file);
 }
 
-TEST(EvBuffer, ASegmentIsKeptAfterAPartThatDoesNotExistWasAsked) {
+TEST(EvBuffer, KeepsASegmentAfterAnInvalidRange) {
   const int file = make_file("0123456789");
   evbuffer_file_segment* segment = evbuffer_file_segment_new(file, 0, 10, EVBUF_FS_CLOSE_ON_FREE);
   Buffer buffer = make();
@@ -145,7 +145,7 @@ TEST(EvBuffer, ASegmentIsKeptAfterAPartThatDoesNotExistWasAsked) {
   EXPECT_EQ(contents(buffer.get()), "56789");
 }
 
-TEST(EvBuffer, CannotGrowBeyondWhatALengthCanSay) {
+TEST(EvBuffer, RefusesToGrowBeyondTheMaximumLength) {
   Buffer buffer = make("x");
   const char byte = 0;
   EXPECT_EQ(evbuffer_add_reference(buffer.get(), &byte, SIZE_MAX, nullptr, nullptr), -1);

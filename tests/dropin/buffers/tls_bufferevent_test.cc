@@ -1,11 +1,12 @@
-// Bufferevents on OpenSSL, linked to directly: what the original does not promise (../differential
-// compares the rest), and random programs of two ends, for the sanitizers.
+// Bufferevents on OpenSSL, linked to directly: behaviour that the original does not guarantee
+// (../differential compares the rest), and random programs of two ends, for the sanitizers.
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/bufferevent_ssl.h>
 #include <event2/bufferevent_struct.h>
 #include <event2/event.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <memory>
@@ -34,7 +35,7 @@ std::string text_of(std::size_t size, unsigned seed) {
 
 enum class Way { sockets, filters, pair };
 
-// One end, and what it has been told.
+// One end, and the events that it had.
 struct End {
   bufferevent* bev = nullptr;
   std::string got;
@@ -51,7 +52,7 @@ struct End {
     std::string taken(std::min(most, evbuffer_get_length(input)), '\0');
     evbuffer_copyout(input, taken.data(), taken.size());
     got += taken;
-    evbuffer_drain(input, taken.size());  // More may come at once, by another callback.
+    evbuffer_drain(input, taken.size());  // Another callback may get more.
   }
   void drop() {
     if (bev != nullptr) bufferevent_free(std::exchange(bev, nullptr));
@@ -69,7 +70,7 @@ struct End {
 
 class TlsBufferevent : public testing::Test {
  protected:
-  TlsBufferevent() { signal(SIGPIPE, SIG_IGN); }  // OpenSSL writes to sockets as to files.
+  TlsBufferevent() { signal(SIGPIPE, SIG_IGN); }  // OpenSSL writes to sockets with write().
 
   bufferevent* below(int fd) { return bufferevent_socket_new(base.get(), fd, options); }
 
@@ -121,7 +122,7 @@ class TlsBufferevent : public testing::Test {
   End ends[2];
 };
 
-TEST_F(TlsBufferevent, AHighWatermarkDoesNotLoseWhatIsLeftOfARecord) {
+TEST_F(TlsBufferevent, HighWatermarkDoesNotLoseTheRestOfARecord) {
   for (const Way way : {Way::sockets, Way::filters, Way::pair}) {
     connect(way);
     bufferevent_setwatermark(ends[1].bev, EV_READ, 0, 100);
@@ -148,17 +149,17 @@ TEST_F(TlsBufferevent, ReadsNoMoreThanTheHighWatermark) {
   }
 }
 
-TEST_F(TlsBufferevent, MaxSingleWriteIsHeeded) {
+TEST_F(TlsBufferevent, MaxSingleWriteIsRespected) {
   connect(Way::filters);
   bufferevent_set_max_single_write(ends[0].bev, 10);
   bufferevent* under = bufferevent_get_underlying(ends[0].bev);
   bufferevent_disable(under, EV_WRITE);
   write(ends[0], text_of(100, 1));
-  // A header and a tag for each ten bytes.
+  // Each record of ten bytes has a header and a tag.
   EXPECT_GT(evbuffer_get_length(bufferevent_get_output(under)), 10 * (10U + 5U + 16U));
 }
 
-TEST_F(TlsBufferevent, AWriteThatCouldNotBeFinishedMayBeLimitedMeanwhile) {
+TEST_F(TlsBufferevent, IncompleteWriteMayBeLimitedAfterwards) {
   connect(Way::sockets);
   const std::string text = text_of(1000000, 1);
   bufferevent_disable(ends[1].bev, EV_READ);
@@ -171,8 +172,8 @@ TEST_F(TlsBufferevent, AWriteThatCouldNotBeFinishedMayBeLimitedMeanwhile) {
   EXPECT_TRUE(ends[1].got == text) << ends[1].got.size();
 }
 
-// As on the original: OpenSSL has begun a record, and is not given it again.
-TEST_F(TlsBufferevent, WhatIsTakenOutOfAWriteThatCouldNotBeFinishedEndsTheConnection) {
+// The original does the same: OpenSSL has begun a record, and is not given it again.
+TEST_F(TlsBufferevent, DrainingAnIncompleteWriteEndsTheConnection) {
   for (const std::size_t left : {0U, 5U}) {
     connect(Way::sockets);
     bufferevent_disable(ends[1].bev, EV_READ);
@@ -190,7 +191,7 @@ TEST_F(TlsBufferevent, WhatIsTakenOutOfAWriteThatCouldNotBeFinishedEndsTheConnec
   }
 }
 
-TEST_F(TlsBufferevent, ARateStopsWritingUntilTheNextTick) {
+TEST_F(TlsBufferevent, RateLimitStopsWritingUntilTheNextTick) {
   connect(Way::sockets);
   const timeval tick{3600, 0};
   ev_token_bucket_cfg* rates = ev_token_bucket_cfg_new(1000, 1000, 1000, 1000, &tick);
@@ -218,20 +219,22 @@ TEST_F(TlsBufferevent, EnablingWritingInTheHandshakeDoesNotSpin) {
   close(fds[1]);
 }
 
-TEST_F(TlsBufferevent, AnEndIsToldOnceAndNothingIsWrittenAfterAFailure) {
+TEST_F(TlsBufferevent, ReportsAFailureAgainWhenReadingIsEnabled) {
   connect(Way::sockets);
   const evutil_socket_t fd = bufferevent_getfd(ends[0].bev);
   ASSERT_EQ(send(fd, "garbage", 7, MSG_NOSIGNAL), 7);
   turn(5);
   EXPECT_EQ(ends[1].end, BEV_EVENT_ERROR);
   ends[1].end = 0;
+  turn(5);
+  EXPECT_EQ(ends[1].end, 0);
   bufferevent_enable(ends[1].bev, EV_READ | EV_WRITE);
   write(ends[1], "more");
   turn(5);
-  EXPECT_EQ(ends[1].end, 0);
+  EXPECT_EQ(ends[1].end, BEV_EVENT_ERROR);
 }
 
-TEST_F(TlsBufferevent, AfterTheGoodbyeOfThePeerItMayStillBeWrittenTo) {
+TEST_F(TlsBufferevent, WritesAreAllowedAfterTheCloseNotifyOfThePeer) {
   for (const Way way : {Way::sockets, Way::filters, Way::pair}) {
     connect(way);
     SSL_shutdown(bufferevent_openssl_get_ssl(ends[0].bev));
@@ -245,7 +248,7 @@ TEST_F(TlsBufferevent, AfterTheGoodbyeOfThePeerItMayStillBeWrittenTo) {
   }
 }
 
-TEST_F(TlsBufferevent, AnotherKindIsRefused) {
+TEST_F(TlsBufferevent, PlainBuffereventIsRefused) {
   bufferevent* plain = bufferevent_socket_new(base.get(), -1, 0);
   EXPECT_EQ(bufferevent_openssl_get_ssl(plain), nullptr);
   EXPECT_EQ(bufferevent_openssl_get_allow_dirty_shutdown(plain), -1);
@@ -270,7 +273,7 @@ TEST_F(TlsBufferevent, MayBeFreedInAnyOfItsCallbacks) {
         turn(20);
         ends[1].drop();
         turn(5);
-        // A pair does not tell of its end by itself.
+        // The end of a pair's peer is not reported.
         EXPECT_TRUE(ends[0].bev == nullptr || (way == Way::pair && which == 2));
         ends[0].drop();
         ends[0] = ends[1] = End();
@@ -279,7 +282,7 @@ TEST_F(TlsBufferevent, MayBeFreedInAnyOfItsCallbacks) {
   }
 }
 
-// Everything that is written arrives, whatever is turned on and off meanwhile.
+// Everything written arrives, whatever is enabled and disabled meanwhile.
 class RandomTls : public TlsBufferevent, public testing::WithParamInterface<unsigned> {
  protected:
   unsigned below_of(unsigned limit) { return static_cast<unsigned>(random()) % limit; }
@@ -305,7 +308,7 @@ class RandomTls : public TlsBufferevent, public testing::WithParamInterface<unsi
       case 5:
         if (end.connected != 0 &&
             SSL_version(bufferevent_openssl_get_ssl(end.bev)) == TLS1_3_VERSION) {
-          bufferevent_ssl_renegotiate(end.bev);  // TLS 1.2 forbids it while bytes are on their way.
+          bufferevent_ssl_renegotiate(end.bev);  // TLS 1.2 forbids it while data is in flight.
         }
         return;
       default:
@@ -347,6 +350,67 @@ TEST_P(RandomTls, LosesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomTls, testing::Range(0U, 24U));
+
+// The original's filters begin a second handshake while they still remember the first.
+TEST_F(TlsBufferevent, FilterMovesToAnotherDescriptorInEachState) {
+  for (const bool is_enabled : {false, true}) {
+    for (const int earlier : {0, 1, 40}) {
+      open(Way::filters);
+      turn(earlier);
+      int fds[2];
+      open_ends(fds);
+      bufferevent* client = ends[0].bev;
+      if (!is_enabled) bufferevent_disable(client, EV_READ | EV_WRITE);
+      const int old = bufferevent_getfd(client);
+      ASSERT_EQ(bufferevent_setfd(client, fds[0]), 0);
+      ::close(old);
+      ends[1].drop();
+      ends[1] = {};
+      ends[1].watch(on_socket(fds[1], BUFFEREVENT_SSL_ACCEPTING));
+      bufferevent_enable(ends[1].bev, EV_READ | EV_WRITE);
+      bufferevent_enable(client, EV_READ | EV_WRITE);
+      ends[0].connected = 0;
+      write(ends[0], "hello");
+      for (int i = 0; i < 100 && ends[1].got.empty(); ++i) turn();
+      EXPECT_EQ(ends[0].connected, 1) << earlier;
+      EXPECT_EQ(ends[1].got, "hello") << earlier;
+      for (End& end : ends) end.drop();
+      ends[0] = ends[1] = {};
+    }
+  }
+}
+
+TEST_F(TlsBufferevent, FilterConnectsTheUnderlyingBufferevent) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* name = reinterpret_cast<sockaddr*>(&address);
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+  ASSERT_EQ(::bind(listener, name, size), 0);
+  ASSERT_EQ(::listen(listener, 5), 0);
+  ::getsockname(listener, name, &size);
+  for (const bool by_name : {false, true}) {
+    ends[0].watch(on_below(below(-1), BUFFEREVENT_SSL_CONNECTING));
+    bufferevent_enable(ends[0].bev, EV_READ | EV_WRITE);
+    const int result =
+        by_name ? bufferevent_socket_connect_hostname(ends[0].bev, nullptr, AF_INET, "127.0.0.1",
+                                                      ntohs(address.sin_port))
+                : bufferevent_socket_connect(ends[0].bev, name, static_cast<int>(size));
+    ASSERT_EQ(result, 0);
+    turn(2);
+    const int accepted = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK);
+    ASSERT_GE(accepted, 0);
+    ends[1].watch(on_socket(accepted, BUFFEREVENT_SSL_ACCEPTING));
+    bufferevent_enable(ends[1].bev, EV_READ | EV_WRITE);
+    write(ends[1], "hello");
+    for (int i = 0; i < 100 && ends[0].got.empty(); ++i) turn();
+    EXPECT_EQ(ends[0].got, "hello");
+    for (End& end : ends) end.drop();
+    ends[0] = ends[1] = {};
+  }
+  ::close(listener);
+}
 
 }  // namespace
 }  // namespace spate::dropin

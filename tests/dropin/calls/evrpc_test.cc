@@ -1,7 +1,7 @@
-// Remote calls whose hooks and callbacks do anything that they may: make calls, resume others, take
-// hooks out (themselves, too), unregister what calls them, and free the pool or the base that they
-// are called from. The original does not survive that; here all calls are over once at most, and
-// nothing is left or used twice, which is what the sanitizers see.
+// Remote calls whose hooks and callbacks do everything that they may: make calls, resume others,
+// remove hooks (themselves, too), unregister the running call, and free the pool or the base that
+// calls them. The original crashes then; here each call ends at most once, and nothing leaks or is
+// used after it was freed, which the sanitizers check.
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <event2/event_compat.h>
@@ -28,10 +28,10 @@ using spate::dropin::ScarceMemory;
 constexpr int kSteps = 60;
 constexpr int kCallsMost = 200;
 
-// A message that is one byte.
+// A message of one byte.
 struct Byte {
   unsigned char value = 0;
-  bool is_gone = false;  // The program has freed what it was given to.
+  bool is_gone = false;  // The program has freed the object that it was passed to.
 };
 
 Byte& use(void* message) {
@@ -52,11 +52,11 @@ void* make(void*) { return new Byte; }
 void destroy(void* message) { delete static_cast<Byte*>(message); }
 int complete(void* message) { return static_cast<Byte*>(message)->value == 13 ? -1 : 0; }
 
-// One server and one pool on a base, and a program that decides by chance wherever it is asked.
+// One server and one pool on a base, and a program that acts at random in each callback.
 class World {
  public:
   explicit World(unsigned seed) : random_(seed) {
-    base_ = event_init();  // evhttp_connection_new() takes the current base.
+    base_ = event_init();  // evhttp_connection_new() uses the current base.
     http_ = evhttp_new(base_);
     evhttp_bound_socket* bound = evhttp_bind_socket_with_handle(http_, "127.0.0.1", 0);
     sockaddr_in address{};
@@ -107,7 +107,7 @@ class World {
 
   int below(int bound) { return static_cast<int>(random_() % static_cast<unsigned>(bound)); }
 
-  // ---- what a program does, from anywhere
+  // ---- operations, from anywhere
 
   void act() {
     switch (below(14)) {
@@ -208,7 +208,7 @@ class World {
     forget(index);
   }
 
-  // A hook may be in the middle of it: its memory stays.
+  // The hook may be running: its memory must stay valid.
   void forget(std::size_t index) {
     forgotten_.push_back(std::move(hooks_[index]));
     hooks_.erase(hooks_.begin() + static_cast<std::ptrdiff_t>(index));
@@ -306,7 +306,7 @@ class World {
   std::vector<evrpc_req_generic*> held_;
 };
 
-TEST(RemoteCalls, AreMadeOnceInThePoolThatWasLastChosen) {
+TEST(Evrpc, RunOnceInTheLastSelectedPool) {
   event_base* base = event_base_new();
   evrpc_pool* pool = evrpc_pool_new(base);
   evrpc_pool* other = evrpc_pool_new(base);
@@ -331,7 +331,7 @@ int on_any_hook(void*, evhttp_request*, evbuffer*, void*) { return EVRPC_CONTINU
 void on_any_request(evrpc_req_generic* request, void*) { evrpc_request_done(request); }
 void on_any_end(evrpc_status*, void*, void*, void* over) { ++*static_cast<int*>(over); }
 
-// Whether all of it could be done, with memory for so many blocks.
+// Returns whether all steps succeeded, with memory for `most` blocks.
 bool prepare(ScarceMemory& memory, evhttp* http, int most) {
   memory.allow(most);
   evrpc_base* rpcs = evrpc_init(http);
@@ -356,7 +356,7 @@ bool prepare(ScarceMemory& memory, evhttp* http, int most) {
   return done;
 }
 
-TEST(RemoteCalls, GiveEverythingBackWhenMemoryRunsOut) {
+TEST(Evrpc, LeakNothingWhenMemoryRunsOut) {
   ScarceMemory memory;
   event_base* base = event_base_new();
   evhttp* http = evhttp_new(base);
@@ -372,13 +372,13 @@ TEST(RemoteCalls, GiveEverythingBackWhenMemoryRunsOut) {
   event_base_free(base);
 }
 
-// A long run asks for thousands.
+// A long run uses thousands.
 int seeds() {
   const char* wanted = std::getenv("SPATE_RPC_SEEDS");
   return wanted != nullptr ? std::atoi(wanted) : 150;
 }
 
-TEST(RemoteCalls, SurviveWhatHooksAndCallbacksDo) {
+TEST(Evrpc, SurviveRandomHooksAndCallbacks) {
   int over = 0;
   for (int seed = 1; seed <= seeds(); ++seed) {
     SCOPED_TRACE(seed);

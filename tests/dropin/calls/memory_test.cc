@@ -1,6 +1,5 @@
-// Bufferevents, HTTP and DNS when memory runs out: each block that is asked for is missing once,
-// alone and with all that come after it. Nothing is left, and whoever waits for an answer is told
-// that there is none.
+// Bufferevents, HTTP and DNS when memory runs out: each allocation fails once, alone and with all
+// later ones. Nothing leaks, and each pending request gets an error.
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/dns.h>
@@ -19,6 +18,7 @@
 #include <climits>
 #include <csignal>
 #include <cstdint>
+#include <string>
 
 #include "scarce_memory.h"
 
@@ -44,9 +44,9 @@ struct Socket {
   sockaddr_in address{};
 };
 
-int waiting = 0;  // What the program has not been told yet.
+int waiting = 0;  // Callbacks that are still due.
 
-// Or until the loop tells that it cannot go on, or the time is over.
+// Runs until all callbacks came, the loop reports an error, or the time is over.
 void run_until_told(event_base* base, std::chrono::milliseconds most) {
   const auto end = std::chrono::steady_clock::now() + most;
   while (waiting > 0 && std::chrono::steady_clock::now() < end) {
@@ -107,10 +107,21 @@ void answer_in_pieces(evhttp_request* request, void*) {
   if (piece != nullptr) evbuffer_free(piece);
 }
 
+// A piece that could not be made is missing; nothing is cut off, or taken for something else.
+bool is_whole(evhttp_request* answered) {
+  evbuffer* input = evhttp_request_get_input_buffer(answered);
+  std::string body(evbuffer_get_length(input), '\0');
+  evbuffer_copyout(input, body.data(), body.size());
+  return body.empty() || body == "text" || body == "piece" || body == "piecepiece";
+}
+
 void ask(evhttp_connection* client, evhttp_cmd_type type, const char* path) {
   bool is_told = false;
   evhttp_request* request = evhttp_request_new(
-      [](evhttp_request*, void* told) {
+      [](evhttp_request* answered, void* told) {
+        if (answered != nullptr && evhttp_request_get_response_code(answered) == HTTP_OK) {
+          EXPECT_TRUE(is_whole(answered));
+        }
         --waiting;
         *static_cast<bool*>(told) = true;
       },
@@ -185,7 +196,7 @@ void look_up(evdns_base* dns) {
   for (const char* name : {"www.example.com", "www", "localhost"}) {
     ++waiting;
     if (evdns_base_resolve_ipv4(dns, name, 0, on_lookup, nullptr) == nullptr) --waiting;
-    ++waiting;  // Whatever it returns, it tells.
+    ++waiting;  // It calls back whatever it returns.
     evdns_getaddrinfo(dns, name, "80", &hints, on_addresses, nullptr);
   }
   ++waiting;
@@ -209,7 +220,7 @@ void dns(event_base* base) {
       run_until_told(base, std::chrono::milliseconds(15));
     }
     look_up(resolver);
-    evdns_base_free(resolver, 1);  // Which tells those who wait still: there may be no timer.
+    evdns_base_free(resolver, 1);  // Calls back for pending lookups: their timers may be missing.
   }
   if (port != nullptr) {
     evdns_close_server_port(port);
@@ -220,7 +231,7 @@ void dns(event_base* base) {
 
 // ----
 
-// What is freed in the loop's next turn is so before the base goes.
+// Objects that are freed in the loop's next turn are freed before the base.
 void expect_nothing_left(ScarceMemory& memory, void (*scenario)(event_base*), int allowed,
                          int denials) {
   SCOPED_TRACE(testing::Message() << "block " << allowed << ", " << denials << " denied");
@@ -250,13 +261,13 @@ void run_without_each_block(void (*scenario)(event_base*)) {
   }
 }
 
-TEST(WithoutMemory, NothingOfBuffereventsIsLeft) { run_without_each_block(bufferevents); }
-TEST(WithoutMemory, HttpTellsWhoWaits) { run_without_each_block(http); }
-TEST(WithoutMemory, TextsOfHttpAreNotLeft) { run_without_each_block(http_texts); }
-TEST(WithoutMemory, DnsTellsWhoWaits) { run_without_each_block(dns); }
+TEST(OutOfMemory, BuffereventsLeakNothing) { run_without_each_block(bufferevents); }
+TEST(OutOfMemory, HttpReportsTheFailureToItsCallbacks) { run_without_each_block(http); }
+TEST(OutOfMemory, HttpTextsLeakNothing) { run_without_each_block(http_texts); }
+TEST(OutOfMemory, DnsReportsTheFailureToItsCallbacks) { run_without_each_block(dns); }
 
-// A server may have a million of them.
-TEST(Bufferevent, IsOneBlockOfMemoryWhileItIsIdle) {
+// A server may have a million connections.
+TEST(Bufferevent, UsesOneMemoryBlockWhileIdle) {
   ScarceMemory memory;
   int fds[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
@@ -279,7 +290,7 @@ TEST(Bufferevent, IsOneBlockOfMemoryWhileItIsIdle) {
   for (const int fd : fds) ::close(fd);
 }
 
-TEST(Bufferevent, TellsHowMuchIsReadAtOnceWhateverThatIs) {
+TEST(Bufferevent, ReportsAnyMaxSingleRead) {
   event_base* base = event_base_new();
   bufferevent* bev = bufferevent_socket_new(base, -1, 0);
   constexpr std::size_t kMost = UINT32_MAX;
@@ -292,8 +303,8 @@ TEST(Bufferevent, TellsHowMuchIsReadAtOnceWhateverThatIs) {
   event_base_free(base);
 }
 
-// Its memory is that of the bufferevent.
-TEST(Bufferevent, ABufferOfOneThatWasFreedStillCallsWhatIsDue) {
+// The bufferevent's memory contains it.
+TEST(Bufferevent, RunsDeferredBufferCallbacksAfterFree) {
   event_base* base = event_base_new();
   bufferevent* bev = bufferevent_socket_new(base, -1, 0);
   evbuffer* output = bufferevent_get_output(bev);

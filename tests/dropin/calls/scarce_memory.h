@@ -1,5 +1,5 @@
-// Memory of which the library gets as many blocks as a test says, and which are counted. There is
-// one at a time; what was taken from it is given back before it ends.
+// An allocator that gives the library a limited number of blocks, and counts them. Only one exists
+// at a time; all its blocks must be freed before it is destroyed.
 #pragma once
 
 #include <event2/event.h>
@@ -24,7 +24,7 @@ class ScarceMemory {
   ScarceMemory(const ScarceMemory&) = delete;
   ScarceMemory& operator=(const ScarceMemory&) = delete;
 
-  // After so many blocks the next `denials` are not there.
+  // After `blocks` allocations, the next `denials` fail.
   void allow(int blocks, int denials = INT_MAX) {
     before_ = blocks;
     denials_ = denials;
@@ -33,7 +33,7 @@ class ScarceMemory {
   void allow_all() { before_ = INT_MAX; }
   bool is_denied() const { return is_denied_; }  // Since allow().
   int blocks() const { return blocks_; }
-  // Also for what the library's functions leave to their caller.
+  // Also for blocks that the library's functions leave to their caller.
   static void give_back(void* block) {
     if (block != nullptr) --blocks_;
     std::free(block);

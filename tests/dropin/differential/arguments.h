@@ -1,11 +1,11 @@
 #pragma once
 
-// Calls with whatever a program may hand over: null pointers, numbers that are out of range, the
+// Calls with every argument that a program might pass: null pointers, numbers out of range, the
 // least and the greatest. Each argument has a domain, a table of values; a call is made with each
-// combination of them, each time in a block of its own and so in a process and a world of its own.
+// combination of them, each in a separate block, and so in a new process and a new world.
 //
-// A call that ends the original, by a crash or an assertion, is undefined there, and what the
-// drop-in makes of it is not compared: `--undefined` of run.py.
+// A call that ends the original, by a crash or an assertion, is undefined there, and not compared:
+// `--undefined` of run.py.
 
 #include <limits.h>
 
@@ -15,7 +15,7 @@ enum { kArgumentsMax = 6, kTitleMax = 256, kCallSeconds = 10 };
 
 typedef struct Value {
   const char* text;
-  long value;  // Or the address of what is meant.
+  long value;  // The value, or its address.
 } Value;
 
 typedef struct Domain {
@@ -36,7 +36,7 @@ static long current_arguments[kArgumentsMax];
 
 static void run_current_call(void) { current_call->run(current_arguments); }
 
-// The number of a combination tells the value of each argument. False when there are no more.
+// The number of a combination determines the value of each argument. False when there are no more.
 static int choose_arguments(const Call* call, int number, char* title) {
   title += sprintf(title, "%s(", call->name);
   for (int i = 0; i < kArgumentsMax && call->domains[i] != NULL; i++) {
@@ -49,7 +49,7 @@ static int choose_arguments(const Call* call, int number, char* title) {
   return number == 0;
 }
 
-// PROGRAM [WORD]...: all calls, or those whose title contains one of the words.
+// PROGRAM [WORD]...: runs all calls, or those whose title contains one of the words.
 static int run_calls(int argc, char** argv, const Call* calls, size_t count) {
   char title[kTitleMax];
   block_seconds = kCallSeconds;
@@ -65,7 +65,7 @@ static int run_calls(int argc, char** argv, const Call* calls, size_t count) {
   return 0;
 }
 
-// ---- domains that all have a use for
+// ---- domains that all programs use
 
 static const Value kNumberValues[] = {
     {"-1", -1}, {"0", 0},     {"1", 1},     {"2", 2},         {"3", 3},         {"7", 7},

@@ -1,8 +1,8 @@
 #pragma once
 
-// What the random scripts over bufferevents share: slots, in each of which one bufferevent lives
-// after another, and the calls that are the same for all kinds. A line names the slot and its life,
-// and stands the deeper the more calls it was made in.
+// Shared by the random scripts over bufferevents: slots, each of which has one bufferevent after
+// another, and the calls that are the same for all kinds. A line names the slot and its life, and
+// is indented by the depth of calls.
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -20,10 +20,10 @@ typedef struct Slot {
   Kind kind;
   int life;
   struct bufferevent* bev;
-  struct bufferevent* below;  // Of a filter.
+  struct bufferevent* below;  // The bufferevent under a filter.
   int fd;
-  int peer;        // Moved by hand, or -1.
-  int has_failed;  // Its end has been told, and what comes after that is not compared.
+  int peer;        // Read and written by the script, or -1.
+  int has_failed;  // Its end was reported; later callbacks are not compared.
 } Slot;
 
 typedef struct Op {
@@ -36,7 +36,7 @@ static Slot slots[kSlots];
 static int depth;
 static int fuel;  // How many calls callbacks may still make.
 
-// The script's own.
+// Defined by each script.
 static void random_op(void);
 static void show_state(const Slot* slot);
 static void free_slot(Slot* slot);

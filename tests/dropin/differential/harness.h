@@ -1,8 +1,9 @@
 #pragma once
 
-// What the programs of this directory share: seeds, cases, random numbers. A program prints only
-// what must be the same on the original and on the drop-in; see run.py for how it is compared.
+// Shared by the programs of this directory: seeds, cases, random numbers. A program prints only
+// text that must be the same on the original and on the drop-in; run.py compares it.
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,12 +24,13 @@ static inline uint64_t random_next(void) {
   return z ^ (z >> 31);
 }
 
-// 0 .. limit - 1
+// Returns a number from 0 to limit - 1.
 static inline int random_below(int limit) { return (int)(random_next() % (uint64_t)limit); }
 
 static inline int random_chance(int percent) { return random_below(100) < percent; }
 
-// A row of a table whose rows begin with an int, their weight: heavier ones are chosen more often.
+// A random row of a table whose rows begin with an int, their weight: heavier ones are chosen more
+// often.
 #define RANDOM_ROW(table) \
   (&(table)[random_by_weight(table, sizeof *(table), sizeof(table) / sizeof *(table))])
 
@@ -46,12 +48,31 @@ static inline int random_by_weight(const void* table, size_t row_size, size_t ro
   return chosen;
 }
 
-// --- Each seed or case is a block of the output, and in a process of its own, so that none sees
-// what another left behind, and one that crashes says so. ---
+// --- Each seed or case is a block of the output, and runs in a separate process, so that blocks do
+// not affect each other, and a crash is reported. ---
 
 static int block_seconds = 30;
 
-// What was printed before a crash tells where it was.
+#ifdef __cplusplus
+extern "C"
+#endif
+    void
+    event_enable_debug_mode(void) __attribute__((weak));  // Null without libevent.
+
+// Most programs are not linked to the library that has the locks.
+static inline void debug_locks(void) {
+  void* library = dlopen("libevent_pthreads-2.1.so.7", RTLD_NOW | RTLD_GLOBAL);
+  if (!library) return;
+  ((int (*)(void))(uintptr_t)dlsym(library, "evthread_use_pthreads"))();
+  ((void (*)(void))(uintptr_t)dlsym(library, "evthread_enable_lock_debugging"))();
+}
+
+static inline void prepare_block(void) {
+  if (getenv("DIFFERENTIAL_DEBUG_MODE") && event_enable_debug_mode) event_enable_debug_mode();
+  if (getenv("DIFFERENTIAL_LOCK_DEBUGGING")) debug_locks();
+}
+
+// The output before a crash shows where it happened.
 static inline void flush_and_end(int number) {
   fflush(stdout);
   signal(number, SIG_DFL);
@@ -67,6 +88,7 @@ static inline void run_block(void (*run)(void)) {
       signal(fatal[i], flush_and_end);
     }
     alarm((unsigned)block_seconds);
+    prepare_block();
     run();
     fflush(stdout);
     _exit(0);
@@ -88,7 +110,7 @@ typedef struct Case {
   void (*run)(void);
 } Case;
 
-// PROGRAM [NAME]...: all cases, or those whose name contains one of the words.
+// PROGRAM [NAME]...: runs all cases, or those whose name contains one of the words.
 static inline int run_cases(int argc, char** argv, const Case* cases, size_t count) {
   setvbuf(stdout, NULL, _IOLBF, 0);
   for (size_t i = 0; i < count; i++) {

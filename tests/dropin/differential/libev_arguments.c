@@ -1,7 +1,6 @@
-// The functions of libev with whatever a program may hand over: see arguments.h.
+// The functions of libev with every argument that a program might pass: see arguments.h.
 //
-// Left out is what the page for users names as different: bad descriptors, and backends that are
-// not there.
+// Left out are the differences that docs/drop-in.md names: bad descriptors, and missing backends.
 // differential: --undefined
 #include <sys/wait.h>
 
@@ -319,7 +318,7 @@ static void call_async_send(const long* at) {
   close_world();
 }
 
-// ---- each kind's own
+// ---- functions of one kind of watcher
 
 static void call_io(const long* at) {
   open_world(1);
@@ -464,7 +463,7 @@ static const Domain kPathDomain = DOMAIN_OF(kPathValues);
 static const Value kSmallValues[] = {{"0", 0}, {"1", 1}, {"2", 2}, {"3", 3}};
 static const Domain kSmall = DOMAIN_OF(kSmallValues);
 
-// With one that is no number the original puts no two timers in order.
+// With a NaN, the original's order of two timers is undefined.
 static const Domain kNumbersOnly = {kSecondValues, 20};
 
 static const Value kSignalValues[] = {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The world that libev's calls are made in (arguments.h), in the time of virtual_time.h: a loop, a
-// watcher of any kind, and what is seen of them after the call.
+// The world in which libev's calls are made (arguments.h), on the clock of virtual_time.h: a loop,
+// a watcher of any kind, and their state after the call.
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -70,7 +70,7 @@ static const Value kSecondValues[] = {
     {"inf", 18},  {"-inf", 19}, {"nan", 20},
 };
 static const Domain kTimes = DOMAIN_OF(kSecondValues);
-// Without what is lost in the rounding of a double, or is no number.
+// Without values that a double cannot represent exactly, or that are not numbers.
 static const Domain kModestTimes = {kSecondValues, 13};
 
 typedef enum Kind {
@@ -159,13 +159,13 @@ static inline void print_seconds(const char* what, double seconds) {
 
 static inline void look(const char* when) {
   callbacks = 0;
-  advance(0.02);  // How often the clock is looked at does not count.
+  advance(0.02);  // How often a library reads the clock must not matter.
   const int result = ev_run(loop, EVRUN_NOWAIT);
   printf("%s: %d\n", when, result);
   print_subject();
 }
 
-// What comes of it now, soon, and much later; then signals and traffic, and the end.
+// Runs the loop now, soon, and much later; then with signals and traffic; then ends it.
 static inline void look_on(void) {
   print_subject();
   look("at once");

@@ -1,9 +1,9 @@
-// The functions of libev's emulation of libevent 1.4 with whatever a program may hand over: see
-// arguments.h.
+// The functions of libev's emulation of libevent 1.4 with every argument that a program might pass:
+// see arguments.h.
 //
-// Left out is what the page for users names as different: event_pending()'s time, and event_del()
-// of an event that event_active() has queued. And events without a base: the original then writes
-// to where the loop of event_init() would be.
+// Left out are the differences that docs/drop-in.md names: event_pending()'s time, and event_del()
+// of an event that event_active() has queued. Events without a base are left out too: the original
+// then writes through a null loop.
 // differential: --undefined
 #include "libev_arguments.h"
 #include "libev_emulation.h"
@@ -221,7 +221,7 @@ static void call_base_set(const long* at) {
 static void call_loop(const long* at) {
   open_emulation();
   make_event(at[0]);
-  ev_once(loop, -1, 0, 5.0005, on_once, NULL);  // Neither waits longer than the other.
+  ev_once(loop, -1, 0, 5.0005, on_once, NULL);  // Both wait equally long.
   callbacks = 0;
   print_result(at[2] ? event_base_loop(loop, (int)at[1]) : event_loop((int)at[1]));
   print_event(&event);
@@ -262,7 +262,7 @@ static const Value kWhatValues[] = {{"0", 0},
                                     {"min", SHRT_MIN}};
 static const Domain kWhats = DOMAIN_OF(kWhatValues);
 
-// Without several that meet a timeout.
+// No timeout together with other events.
 static const Domain kResults = {kWhatValues, 6};
 
 static const Value kCountValues[] = {{"-1", -1}, {"0", 0}, {"1", 1}, {"max", SHRT_MAX}};

@@ -1,4 +1,4 @@
-// ev_child, which is the default loop's alone. ev(3): ev_child.
+// ev_child, which only the default loop supports. ev(3): ev_child.
 //
 // When several children end at once nothing is printed that depends on which came first.
 
@@ -46,14 +46,14 @@ static void on_child_stop(struct ev_loop* of, ev_child* watcher, int revents) {
   ev_child_stop(of, watcher);
 }
 
-// Ends when it is told, by the end of a pipe or by a signal.
+// Starts a child that ends on request, by the end of a pipe or by a signal.
 static int start_child(int number, int status) {
   int fds[2];
   make_pipe(fds);
   children[number] = fork();
   if (children[number] == 0) {
     char byte;
-    for (int fd = 3; fd < 100; fd++) {  // The other children's ends as well.
+    for (int fd = 3; fd < 100; fd++) {  // Closes the other children's ends too.
       if (fd != fds[0]) {
         close(fd);
       }
@@ -73,7 +73,7 @@ static void watch(int number, pid_t pid, int trace) {
   ev_child_start(loop, &watchers[number]);
 }
 
-// Until it has ended, but may still be waited for.
+// Waits until it has ended, but leaves it a zombie.
 static void await_end(int number) {
   siginfo_t information;
   while (waitid(P_PID, (id_t)children[number], &information, WEXITED | WNOWAIT) < 0) {
@@ -129,7 +129,7 @@ static void on_called(struct ev_loop* of, ev_child* watcher, int revents) {
   seen++;
 }
 
-// Those for any child and those for one: which are called first depends on the number of the child.
+// Whether a watcher for any child or one for this child is called first depends on the process ID.
 static void any_and_one(void) {
   loop = ev_default_loop(0);
   const int end = start_child(0, 5);
@@ -200,7 +200,7 @@ static void many_at_once(void) {
   printf("statuses %x\n", (unsigned)statuses);
 }
 
-// Nobody watches it, but it is reaped: the default loop takes all children.
+// A child without a watcher is reaped: the default loop reaps all children.
 static void unwatched(void) {
   loop = ev_default_loop(0);
   const int end = start_child(0, 0);

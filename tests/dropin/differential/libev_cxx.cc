@@ -102,6 +102,7 @@ struct Machine {
     printf("io revents %x active %d\n", static_cast<unsigned>(revents), watcher.is_active());
     drain(watcher.fd);
     watcher.stop();
+    timer.start(0.002);
   }
   void on_timer(ev::timer& watcher, int revents) {
     printf("timer revents %x active %d\n", static_cast<unsigned>(revents), watcher.is_active());
@@ -130,7 +131,6 @@ void classes() {
   machine.io.set<Machine, &Machine::on_io>(&machine);
   machine.io.start(fds[0], ev::READ);
   machine.timer.set<Machine, &Machine::on_timer>(&machine);
-  machine.timer.start(0.002);
   machine.async.set<Machine, &Machine::on_async>(&machine);
   machine.async.start();
   machine.idle.set<Machine, &Machine::on_idle>(&machine);

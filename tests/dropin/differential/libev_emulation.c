@@ -1,7 +1,7 @@
 // libev's emulation of libevent 1.4: the 24 functions that start with event_. ev(3): "LIBEVENT
 // EMULATION".
 //
-// Not compared: the time that event_pending() gives, which the original has wrong.
+// Not compared: the time that event_pending() returns, which is wrong in the original.
 
 #include <fcntl.h>
 #include <sys/socket.h>

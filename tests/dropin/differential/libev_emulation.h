@@ -1,7 +1,7 @@
 #pragma once
 
-// The struct and the functions of libev's emulation of libevent 1.4, as Debian's binaries know
-// them: the header is in a package that nothing else needs.
+// The struct and the functions of libev's emulation of libevent 1.4, as Debian's binaries use them:
+// nothing else needs the package with the header.
 
 #include <ev.h>
 #include <sys/time.h>

@@ -1,17 +1,16 @@
-// What goes wrong, what is set up, and what is given back. ev(3): "ERROR HANDLING", ev_loop_new,
-// ev_default_loop, ev_loop_destroy, ev_set_allocator, ev_set_syserr_cb, "The special problem of
-// files".
+// Errors, set-up, and destruction. ev(3): "ERROR HANDLING", ev_loop_new, ev_default_loop,
+// ev_loop_destroy, ev_set_allocator, ev_set_syserr_cb, "The special problem of files".
 //
-// An ev_io on a number that no file has: ev(3) has it stopped and called with EV_ERROR, and
-// Debian's build of the original ends the program by an assertion in most cases. Either is noticing
-// it.
+// An ev_io with a closed descriptor: ev(3) says that it is stopped and called with EV_ERROR.
+// Debian's build of the original ends the program by an assertion in most cases. The test accepts
+// either.
 
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "libev_turns.h"
 
-extern struct ev_loop* ev_default_loop_ptr;  // ev.h has it inside of a function.
+extern struct ev_loop* ev_default_loop_ptr;  // ev.h declares it only in a function.
 
 static ev_io watchers[4];
 static ev_timer timer;
@@ -80,7 +79,7 @@ static void file_beside_a_pipe(void) {
   printf("waits for nothing: %d\n", ev_run(loop, EVRUN_ONCE));
 }
 
-// Closing a descriptor before its watcher is stopped is the program's mistake, but not its end.
+// Closing a descriptor before stopping its watcher is an error of the program, but must not end it.
 static void closed_while_watched(void) {
   int fds[2];
   new_loop();
@@ -310,7 +309,7 @@ static void on_system_error(const char* message) {
 static void no_memory(void) {
   ev_set_syserr_cb(on_system_error);
   ev_set_allocator(never);
-  // Whether it aborts or not is left open; it does not go on as if nothing was.
+  // It may abort or return an error, but must not continue without memory.
   const pid_t pid = fork();
   if (pid == 0) {
     signal(SIGABRT, SIG_DFL);
@@ -326,7 +325,8 @@ static void no_memory(void) {
 
 // --- System calls that fail. ---
 
-// With none left the original still makes a loop on poll; the drop-in wants one for waking it up.
+// With no descriptor left, the original still creates a loop with poll; the drop-in needs one to
+// wake the loop.
 static void no_descriptors(void) {
   const struct rlimit none = {.rlim_cur = 3, .rlim_max = 1024};
   setrlimit(RLIMIT_NOFILE, &none);
@@ -334,7 +334,7 @@ static void no_descriptors(void) {
   printf("epoll: %d\n", loop != NULL);
 }
 
-// Somebody has closed what is the loop's: no wait can succeed again.
+// The loop's descriptor was closed: no wait can succeed again.
 static void closed_under_the_loop(void) {
   ev_set_syserr_cb(on_system_error);
   loop = ev_loop_new(EVFLAG_NOENV | EVBACKEND_EPOLL);

@@ -1,5 +1,5 @@
-// Loops that go on in a child process. ev(3): ev_loop_fork, ev_fork, EVFLAG_FORKCHECK,
-// "The special problem of fork".
+// Loops that continue in a child process. ev(3): ev_loop_fork, ev_fork, EVFLAG_FORKCHECK, "The
+// special problem of fork".
 
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -75,7 +75,7 @@ static void on_stat(struct ev_loop* of, ev_stat* watcher, int revents) {
   seen++;
 }
 
-// Runs it in a child process, and waits for that.
+// Runs it in a child process, and waits for its end.
 static void in_child(void (*run)(void)) {
   fflush(stdout);
   const pid_t pid = fork();
@@ -122,7 +122,7 @@ static void read_in_turns(const char* who) {
   }
 }
 
-// --- Told by ev_loop_fork(). ---
+// --- Forks announced with ev_loop_fork(). ---
 
 static void told_child(void) {
   ev_loop_fork(loop);
@@ -170,7 +170,7 @@ static void changes_in_the_callback(void) {
   turn();
 }
 
-// --- Seen by the loop itself. ---
+// --- Forks that the loop detects. ---
 
 static void checked_child(void) { read_in_turns("in the child"); }
 
@@ -189,7 +189,7 @@ static void checked(void) {
   read_in_turns("in the parent");
 }
 
-// poll has nothing in the kernel that a child would share.
+// poll has no state in the kernel that a child would share.
 static void untold_child(void) { read_in_turns("in the child"); }
 
 static void untold_with_poll(void) {
@@ -201,7 +201,7 @@ static void untold_with_poll(void) {
   read_in_turns("in the parent");
 }
 
-// --- Children that do not go on with the loop. ---
+// --- Children that do not use the parent's loop. ---
 
 static void new_loop_child(void) {
   new_loop();
@@ -234,7 +234,7 @@ static void child_destroys(void) {
   read_in_turns("in the parent");
 }
 
-// --- Everything goes on. ---
+// --- Everything continues. ---
 
 static void start_all(void) {
   start_readers();
@@ -272,7 +272,7 @@ static void as_a_daemon(void) {
   in_child(daemon_child);
 }
 
-// Neither may get what is the other's.
+// Parent and child must not receive each other's signals.
 static void own_signals_child(void) {
   ev_loop_fork(loop);
   turn();
@@ -294,7 +294,7 @@ static void own_signals(void) {
   run_until(1);
 }
 
-// Sent before the fork, read after it, by both.
+// The signal is raised before the fork; parent and child both report it.
 static void raised_before_child(void) {
   ev_loop_fork(loop);
   turn();

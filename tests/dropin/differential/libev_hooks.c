@@ -1,5 +1,6 @@
-// What surrounds a turn, and what ends it. ev(3): ev_prepare, ev_check, ev_idle, ev_cleanup,
-// ev_async, ev_run, ev_break, ev_ref, ev_feed_event, ev_clear_pending, ev_invoke_pending.
+// The watchers around a turn, and the ways to end it. ev(3): ev_prepare, ev_check, ev_idle,
+// ev_cleanup, ev_async, ev_run, ev_break, ev_ref, ev_feed_event, ev_clear_pending,
+// ev_invoke_pending.
 
 #include <setjmp.h>
 

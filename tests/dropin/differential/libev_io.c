@@ -1,7 +1,7 @@
-// ev_io, and loops in loops. ev(3): ev_io, ev_embed, ev_feed_fd_event.
+// ev_io, and embedded loops. ev(3): ev_io, ev_embed, ev_feed_fd_event.
 //
-// Where several descriptors are ready at once nothing is printed that depends on their order: it is
-// the kernel's, and depends on when a library tells it what.
+// Nothing is printed that depends on the order of descriptors that are ready at once: the kernel
+// chooses it, depending on the library's earlier calls.
 
 #include "libev_turns.h"
 
@@ -100,7 +100,7 @@ static void ends(void) {
   turn();
 }
 
-// The number is the same, the file another; ev_io_set() says so.
+// The number now names another file; ev_io_set() informs the loop.
 static void number_used_again(void) {
   int first[2];
   int second[2];
@@ -225,7 +225,7 @@ static void many(void) {
     for (int i = 0; i < kMany / 2; i += turns + 1) {
       put(fds[i][1]);
     }
-    // How many a look at the descriptors brings is not the same everywhere.
+    // How many descriptors one poll returns differs between the backends.
     for (int i = 0; i < 20; i++) {
       ev_run(loop, EVRUN_NOWAIT);
     }
@@ -250,7 +250,7 @@ static void stopped_and_closed(void) {
   turn();
 }
 
-// --- A loop in a loop. ---
+// --- Embedded loops. ---
 
 static ev_embed embed;
 static struct ev_loop* inner;

@@ -1,5 +1,5 @@
-// What is stopped from the middle of what the library keeps, and what it leaves behind: in lists,
-// in tables, in the process. ev(3): the kinds of watchers, ev_loop_destroy.
+// Stopping elements in the middle of the library's data structures, and the state afterwards: in
+// lists, in tables, in the process. ev(3): the kinds of watchers, ev_loop_destroy.
 
 #include <dirent.h>
 #include <sys/wait.h>
@@ -17,7 +17,7 @@ static void name_watcher(void* watcher, int number) {
   ((ev_watcher*)watcher)->data = (void*)(intptr_t)number;
 }
 
-// --- Children: several watchers of one. ---
+// --- Children: several watchers of one child. ---
 
 static ev_child child_watchers[kWatchers];
 
@@ -49,7 +49,7 @@ static void children(void) {
   }
 }
 
-// --- Paths: one is stopped, another takes its place. ---
+// --- Paths: a watcher is stopped, and another takes its place. ---
 
 static ev_stat stat_watchers[kWatchers];
 static char directory[] = "/tmp/spate_leftovers_XXXXXX";
@@ -92,7 +92,7 @@ static void paths(void) {
 
 static int open_descriptors(void) {
   DIR* list = opendir("/proc/self/fd");
-  int count = -1;  // The list's own.
+  int count = -1;  // The directory's own descriptor.
   for (; readdir(list) != NULL; count++) {
   }
   closedir(list);

@@ -1,8 +1,8 @@
 #pragma once
 
-// A pool of watchers of every kind for random scripts. Each slot has one watcher in memory of its
-// own, which is poisoned and kept when the slot gets another, so that a library that still writes
-// to a watcher that was stopped and freed is found out.
+// A pool of watchers of every kind for random scripts. Each slot keeps its watcher in a separate
+// block, which is poisoned and kept when the slot gets another, so that a library that still writes
+// to a stopped and freed watcher is detected.
 
 #include <ev.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@ typedef enum Kind {
 static const char* const kind_names[kKinds] = {"io",      "timer", "periodic", "signal",  "idle",
                                                "prepare", "check", "fork",     "cleanup", "async"};
 
-// Both are ignored by default: one that comes late does no harm.
+// Both are ignored by default, so a late one does no harm.
 static const int signal_numbers[2] = {SIGURG, SIGWINCH};
 
 enum { kSlots = 14, kPairs = 3, kFirstFd = 100, kRetiredMax = 4096, kPoison = 0xdd };
@@ -39,7 +39,7 @@ enum { kSlots = 14, kPairs = 3, kFirstFd = 100, kRetiredMax = 4096, kPoison = 0x
 typedef struct Slot {
   Kind kind;
   union ev_any_watcher* watcher;
-  bool is_unreferenced;  // ev_unref() was called after it was started.
+  bool is_unreferenced;  // ev_unref() was called after its start.
 } Slot;
 
 static struct ev_loop* loop;
@@ -53,22 +53,22 @@ static int pairs_used;
 
 static void on_event(struct ev_loop* of, ev_watcher* watcher, int revents);
 
-// --- Times: each different from all others, and where virtual_time.h wants them. ---
+// --- Times: each is unique, and lies where virtual_time.h needs it. ---
 
 static ev_tstamp unique_delay(int milliseconds) {
   unique_count++;
   return milliseconds * 1e-3 + 500e-6 + (unique_count % 300) * 20e-9;
 }
 
-// As a wall-clock time, of which a double has half a microsecond.
+// The wall-clock time in so many milliseconds; a double stores it with a precision of 0.5 us.
 static ev_tstamp unique_wall_time(int milliseconds) {
   unique_count++;
   const double now = (double)((virtual_now + kRealAhead) / kMillisecond) * 1e-3;
   return now + milliseconds * 1e-3 + 500e-6 + (unique_count % 300) * 1e-6;
 }
 
-// Whole milliseconds, rounded down; what is far away is only far away. A little more, as a time may
-// be whole but for some ticks.
+// Whole milliseconds, rounded down; a far time is printed as far only. The rounding adds a little,
+// because a whole time may lack some ticks.
 static int milliseconds_of(ev_tstamp seconds) {
   if (seconds > 1e5 || seconds < -1e5) {
     return seconds > 0 ? 999999 : -999999;
@@ -85,7 +85,7 @@ static bool is_pending(const Slot* slot) { return ev_is_pending(slot->watcher) !
 
 static ev_tstamp later(ev_periodic* watcher, ev_tstamp now) {
   (void)watcher;
-  return now + 0.01325;  // As wall times are half a millisecond past a whole one: no two alike.
+  return now + 0.01325;  // Unique: wall times end in half a millisecond.
 }
 
 static void set_io(Slot* slot) {
@@ -95,11 +95,11 @@ static void set_io(Slot* slot) {
   printf(" fd %d events %d", fd, events);
 }
 
-// What repeats does so after the script: it is a quarter of a millisecond past a whole one when it
-// is started again, and three quarters when it has been due once. Only the first slot has short
-// repeats and exact zeros: two that are late at once would be due at the very same time, and their
-// order is not documented. And only where nothing is waited for: such a time is where
-// virtual_time.h wants no deadline.
+// A repeating timer is due again only after the script: it is a quarter of a millisecond past a
+// whole one when it is started again, and three quarters when it was due once. Only the first slot
+// has short repeats and exact zeros: two late timers would be due at the very same time, and their
+// order is not documented. It has them only in scripts that do not block, since virtual_time.h does
+// not support deadlines at such times.
 static void set_timer(Slot* slot) {
   ev_tstamp after = unique_delay(random_chance(10) ? 20000000 : random_below(30));
   ev_tstamp repeat = random_chance(50) ? 0. : 5000.00025 + random_below(5);
@@ -131,7 +131,7 @@ static void set_periodic(Slot* slot) {
       return;
     }
     default:
-      // Two with a callback that are due at once would get the same time again.
+      // Two with a callback that expire together would get the same time again.
       ev_periodic_set(watcher, 0., 0., slot == slots ? later : NULL);
       printf(slot == slots ? " by callback" : " in the past");
   }
@@ -170,10 +170,10 @@ static void create(Slot* slot, Kind kind) {
   ev_init(watcher, on_event);
   watcher->data = slot;
   if (random_chance(40)) {
-    // A few are outside -2 .. 2, where start() has to bring them.
+    // A few lie outside -2 .. 2: start() must clamp them.
     int priority = random_chance(5) ? random_below(20) - 10 : random_below(5) - 2;
-    // What the library itself reads of signals and asyncs has the highest, and comes to be called
-    // before or after an io watcher that has it too.
+    // The library's internal watcher for signals and asyncs has the highest priority, and may be
+    // called before or after an io watcher with the same one.
     if (kind == kIo && priority >= EV_MAXPRI) {
       priority = EV_MAXPRI - 1;
     }
@@ -257,7 +257,7 @@ static void stop(Slot* slot) {
   }
 }
 
-// The memory of a watcher that the library has nothing to do with any more.
+// Poisons the memory of a watcher that the library must no longer use.
 static void retire(Slot* slot) {
   memset(slot->watcher, kPoison, sizeof *slot->watcher);
   if (retired_count == kRetiredMax) {
@@ -286,7 +286,7 @@ static void open_pairs(void) {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) != 0) {
       abort();
     }
-    for (int side = 0; side < 2; side++) {  // Above those that the library opens for itself.
+    for (int side = 0; side < 2; side++) {  // Above the library's own descriptors.
       pair_fds[i][side] = fcntl(fds[side], F_DUPFD_CLOEXEC, kFirstFd);
       close(fds[side]);
     }

@@ -1,14 +1,15 @@
-// Random scripts over watchers of every kind, in a time of their own (virtual_time.h): every call,
-// every callback with its revents and the state after every turn, in the order that they come.
+// Random scripts over watchers of every kind, on a virtual clock (virtual_time.h). They print every
+// call, every callback with its revents and the state after every turn, in order.
 // differential: --seeds 1:4000 --chunk 500
 //
 // There are three kinds of scripts. In the first no turn blocks. In the second turns block, but the
-// backend is poll or select, or nothing looks at a descriptor: on an epoll set the original goes
-// once more round its loop when something is ready that was wanted until the turn before. In the
-// third that may happen, and whatever would count the rounds is left out.
+// backend is poll or select, or no watcher has a descriptor: on an epoll set the original makes an
+// extra turn when an event is ready that was wanted until the turn before. In the third that may
+// happen, and watchers that count turns are left out.
 //
-// Only what ev(3) allows is done: no priority is changed while a watcher is active or pending, no
-// loop is run out of a prepare or check callback, ev_unref() never outweighs what is active.
+// Scripts do only what ev(3) allows: no priority is changed while a watcher is active or pending,
+// no loop is run from a prepare or check callback, ev_unref() is called no more often than there
+// are active watchers.
 
 #include "libev_pool.h"
 
@@ -16,7 +17,7 @@ enum { kCallbacksMax = 250, kDepthMax = 3 };
 
 static const double kStartOfTime = 2100000000.;
 
-// Also, less than a minute in all: a loop may wake up now and then to look at the wall clock.
+// Less than a minute in total, since a loop may wake up now and then to read the wall clock.
 static const double kGuardSeconds = 0.3 + 510e-6;
 
 static ev_timer guard;  // Ends a run that may block.
@@ -39,7 +40,7 @@ static bool had_default_loop;
 
 static void act(int most, bool in_hook);
 
-// ev_pending_count() of the original has what is its own in it, and what was cleared.
+// Not ev_pending_count(): the original's includes internal events, and cleared ones.
 static int pending_slots(void) {
   int count = 0;
   for (const Slot* slot = slots; slot < slots + kSlots; slot++) {
@@ -101,7 +102,7 @@ static void on_event(struct ev_loop* of, ev_watcher* watcher, int revents) {
 static void on_guard(struct ev_loop* of, ev_timer* watcher, int revents) {
   (void)of;
   (void)watcher;
-  ev_ref(loop);  // It was stopped by itself, and had been unreferenced.
+  ev_ref(loop);  // It stopped by itself while it was unreferenced.
   print_event("guard", 0, revents);
   ev_break(loop, EVBREAK_ALL);
 }
@@ -111,16 +112,16 @@ static void on_once(int revents, void* argument) {
   count_callback();
 }
 
-// Takes the place of ev_invoke_pending(), and sometimes leaves the work undone. It is to be called
-// when there is something; the original also calls it when there is nothing.
+// Replaces ev_invoke_pending(), and sometimes leaves events pending. ev(3) says that it is called
+// when events are pending; the original also calls it when none is.
 static void on_pending(struct ev_loop* of) {
   if (pending_slots() == 0) {
     ev_invoke_pending(of);
     return;
   }
   printf("invoke pending %d\n", pending_slots());
-  // The original blocks with something pending, which no program can mean.
-  // And it forgets what a timer was fed when the timer is due before that was called.
+  // The original blocks even though events are pending, which cannot be intended. It also loses an
+  // event fed to a timer if the timer is due before that event was invoked.
   if (!may_block && random_chance(30) && pending_skips < 5 && !is_timer_pending()) {
     pending_skips++;
     return;
@@ -129,13 +130,14 @@ static void on_pending(struct ev_loop* of) {
   ev_invoke_pending(of);
 }
 
-// --- What a script can do. Each action prints itself. ---
+// --- The actions of a script. Each prints itself. ---
 
 static Kind any_kind(void) {
   for (;;) {
     const Kind kind = (Kind)random_below(kKinds);
     const bool counts = kind == kPrepare || kind == kCheck || kind == kIdle;
-    // After ev_loop_fork() the original has events of its own in the queue, which idle waits for.
+    // After ev_loop_fork() the original has internal events in the queue, which delay idle
+    // watchers.
     if ((kind != kIo || has_io) && !(counts && style == kUncounted) &&
         !(kind == kIdle && has_loop_fork)) {
       return kind;
@@ -191,7 +193,7 @@ static void do_free(Slot* slot, bool in_hook) {
 
 static void do_feed(Slot* slot, bool in_hook) {
   (void)in_hook;
-  // A priority is brought into its range by start() only.
+  // Only start() clamps a priority.
   if (ev_priority(slot->watcher) < EV_MINPRI || ev_priority(slot->watcher) > EV_MAXPRI) {
     return;
   }
@@ -236,7 +238,7 @@ static void do_write(Slot* slot, bool in_hook) {
   }
 }
 
-// Full, emptied or shut: what an io watcher on the other side sees changes.
+// Fills, drains or shuts down a socket, which changes the events of its peer's watcher.
 static void do_socket(Slot* slot, bool in_hook) {
   (void)slot;
   (void)in_hook;
@@ -280,14 +282,14 @@ static void do_signal(Slot* slot, bool in_hook) {
   const int which = random_below(2);
   switch (random_below(3)) {
     case 0:
-      // A signalfd is read with the descriptors: when a signal is seen is another time.
+      // A signalfd is read with the other descriptors, so signals are noticed at another time.
       if (!has_signalfd) {
         printf("  raise %d\n", which);
         raise(signal_numbers[which]);
       }
       break;
     case 1:
-      // With a signalfd the original has no pipe to feed it through, and aborts.
+      // With a signalfd, the original has no pipe for the signal, and aborts.
       if (!has_signalfd) {
         printf("  feed signal %d\n", which);
         ev_feed_signal(signal_numbers[which]);
@@ -377,7 +379,7 @@ static void do_nested(Slot* slot, bool in_hook) {
     return;
   }
   if (is_guarded && !ev_is_active(&guard)) {
-    return;  // A run that begins forgets the guard's break.
+    return;  // A new run would forget the guard's break.
   }
   const int flags =
       is_guarded && style == kBlocking && random_chance(30) ? EVRUN_ONCE : EVRUN_NOWAIT;
@@ -458,7 +460,7 @@ static void run_turn(void) {
   callbacks_in_run = 0;
   run_budget = 15;
   if (is_guarded) {
-    // Counted from a time that is the same for both: the loop's own may be older.
+    // Counted from the same time in both: the cached time of the loop may be older.
     ev_now_update(loop);
     ev_timer_set(&guard, kGuardSeconds, 0.);
     ev_timer_start(loop, &guard);
@@ -479,7 +481,7 @@ static void on_periodic(struct ev_loop* of, ev_periodic* watcher, int revents) {
   (void)revents;
 }
 
-// With the first periodic the original makes a timerfd, and looks at the clock.
+// At the first periodic, the original creates a timerfd and reads the clock.
 static void prepare_periodics(struct ev_loop* of) {
   ev_periodic watcher;
   ev_periodic_init(&watcher, on_periodic, 4e9, 0., NULL);
@@ -500,19 +502,19 @@ static struct ev_loop* new_loop(void) {
   may_block = random_chance(50);
   has_io = random_chance(80);
   has_loop_fork = random_chance(30);
-  // After a fork the original makes its timerfd again, and then looks at the clock in mid-turn.
+  // After a fork, the original creates its timerfd again, and then reads the clock in mid-turn.
   const unsigned extra = has_loop_fork ? EVFLAG_NOTIMERFD : extras[random_below(7)];
   const unsigned flags = EVFLAG_NOENV | backend | extra;
   const bool is_counted = !has_io || backend == EVBACKEND_POLL || backend == EVBACKEND_SELECT;
-  // The order between descriptors that are ready at once is the backend's own. On an epoll set
-  // virtual_time.h makes it the same; the original asks select from the last to the first.
+  // The order of descriptors that are ready at once depends on the backend. On an epoll set
+  // virtual_time.h makes it the same; the original's select reports the last first.
   const bool has_own_order = backend == EVBACKEND_SELECT || backend == EVBACKEND_POLL;
   pairs_used = has_own_order ? 1 : kPairs;
   style = !may_block ? kStepping : is_counted ? kBlocking : kUncounted;
   has_signalfd = (flags & EVFLAG_SIGNALFD) != 0;
   printf("flags %x\n", flags);
-  // Once in a process: the original's default loop, made again, still has the references and the
-  // counts of the one that was destroyed, and with some flags its file descriptors.
+  // Once per process: when the original creates its default loop again, it still has the references
+  // and counts of the destroyed one, and with some flags its file descriptors.
   if (!had_default_loop && random_chance(30)) {
     had_default_loop = true;
     return ev_default_loop(flags);
@@ -522,7 +524,7 @@ static struct ev_loop* new_loop(void) {
 
 static void finish(void) {
   for (Slot* slot = slots; slot < slots + kSlots; slot++) {
-    // A signal's handler outlives the loop; the others may be left as they are.
+    // A signal's handler outlives the loop; other watchers may stay active.
     if (slot->kind == kSignal || random_chance(50)) {
       stop(slot);
     }
@@ -561,7 +563,7 @@ static void run_script(void) {
   finish();
 }
 
-// A later script finds what an earlier one left in the library: signals, the default loop's place.
+// A script also finds the library's state after an earlier one: signals, the default loop's place.
 static void run_scripts(void) {
   for (int left = 1 + random_below(8); left > 0; left--) {
     run_script();

@@ -1,8 +1,8 @@
 // ev_signal. ev(3): ev_signal, ev_feed_signal, ev_feed_signal_event, EVFLAG_NOSIGMASK,
 // EVFLAG_SIGNALFD.
 //
-// Not compared: whether a signal that was blocked is unblocked. The original does so with
-// EVFLAG_NOSIGMASK only, which ev(3) has the other way round; the drop-in goes by ev(3).
+// Not compared: whether a blocked signal is unblocked. The original does so with EVFLAG_NOSIGMASK
+// only, where ev(3) says the opposite; the drop-in follows ev(3).
 
 #include <sys/time.h>
 
@@ -203,7 +203,7 @@ static void ends_the_wait(void) {
   run_until(1);
 }
 
-// A signal that is not the loop's: the handler runs, the loop goes on waiting.
+// A signal without a watcher: its handler runs, and the loop continues to wait.
 static void not_ours(void) {
   new_loop();
   signal(SIGALRM, handle);

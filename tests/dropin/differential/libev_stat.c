@@ -1,4 +1,4 @@
-// ev_stat, in a directory of its own. ev(3): ev_stat.
+// ev_stat, in a private directory. ev(3): ev_stat.
 //
 // Each change is one system call, and is waited for, so that how often a path is looked at does not
 // show. It changes more than times, of which only whole seconds are compared.
@@ -11,7 +11,7 @@ static ev_stat watchers[4];
 static char directory[64];
 static unsigned flags;
 
-// Kept for good: a watcher points to its path.
+// Never freed: a watcher stores the pointer to its path.
 static const char* in_directory(const char* name) {
   char* path = NULL;
   if (asprintf(&path, "%s/%s", directory, name) < 0) {

@@ -1,7 +1,7 @@
 // Loops and threads. ev(3): "THREADS", ev_async, ev_feed_signal, ev_set_loop_release_cb,
 // ev_set_invoke_pending_cb.
 //
-// Only totals are printed: who comes first is the scheduler's.
+// Only totals are printed: the order depends on the scheduler.
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -23,7 +23,7 @@ static void join(void* handle) {
   free(handle);
 }
 
-// --- A loop for each thread. ---
+// --- A loop per thread. ---
 
 typedef struct Worker {
   struct ev_loop* loop;
@@ -53,7 +53,7 @@ static void on_worker_tick(struct ev_loop* of, ev_timer* watcher, int revents) {
   }
 }
 
-// What was sent before is read in the turn before or in this one.
+// Bytes sent before the stop are read in the turn before or in this one.
 static void on_worker_stop(struct ev_loop* of, ev_async* watcher, int revents) {
   Worker* const worker = watcher->data;
   (void)revents;
@@ -135,7 +135,7 @@ static ev_async asyncs[kThreads];
 static atomic_int sent[kThreads];
 static int taken[kThreads];
 
-// Nothing that was counted before a send is missed by the call that follows it.
+// Whatever was counted before a send is visible to the callback that follows it.
 static void on_storm(struct ev_loop* of, ev_async* watcher, int revents) {
   const int number = (int)(watcher - asyncs);
   (void)revents;
@@ -179,7 +179,7 @@ static void storm(void) {
   }
 }
 
-// There and back: each waits for the other, so that one lost wake-up is the end.
+// Ping and pong: each waits for the other, so one lost wake-up would block both.
 static ev_async ping;
 static ev_async pong;
 static struct ev_loop* other_loop;
@@ -227,7 +227,7 @@ static void there_and_back(void) {
   printf("%d pings %d pongs\n", pings, pongs);
 }
 
-// --- Signals for a loop on another thread. ---
+// --- Signals for a loop in another thread. ---
 
 static ev_signal signals[2];
 static atomic_int signals_seen;
@@ -278,7 +278,7 @@ static void signals_for_another(void) {
   printf("%d signals\n", atomic_load(&signals_seen));
 }
 
-// --- One loop, guarded by a mutex of the program's. ---
+// --- One loop, protected by the program's mutex. ---
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int releases;
@@ -329,7 +329,7 @@ static void on_guarded_timer(struct ev_loop* of, ev_timer* watcher, int revents)
   count_guarded(of);
 }
 
-// Starts a watcher from outside, tells the loop, and waits until it was called.
+// Starts a watcher from another thread, wakes the loop, and waits until the watcher was called.
 static void* start_from_outside(void* argument) {
   const int number = (int)(intptr_t)argument;
   for (int round = 0; round < 100; round++) {
@@ -382,7 +382,7 @@ static void guarded_by_a_mutex(void) {
   printf("%d calls, released %d\n", seen, releases > 0);
 }
 
-// --- Callbacks on another thread than the loop's, as ev(3) shows it. ---
+// --- Callbacks in another thread than the loop's, as in ev(3). ---
 
 static pthread_cond_t invoke_condition = PTHREAD_COND_INITIALIZER;
 static int invoke_wanted;

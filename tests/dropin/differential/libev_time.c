@@ -1,6 +1,6 @@
-// Timers, periodics and all that counts time, in a time of its own (virtual_time.h), so that what
-// each call leaves in a watcher can be printed. ev(3): ev_timer, ev_periodic, ev_now_update,
-// ev_suspend, ev_sleep, ev_set_*_collect_interval, ev_once.
+// Timers, periodics and everything else that depends on time, on a virtual clock (virtual_time.h),
+// so that the watchers' state after each call can be printed. ev(3): ev_timer, ev_periodic,
+// ev_now_update, ev_suspend, ev_sleep, ev_set_*_collect_interval, ev_once.
 
 #include "libev_virtual.h"
 
@@ -39,7 +39,7 @@ static void show(const char* what, int number) {
   printf("\n");
 }
 
-// --- ev_timer_again(): every row of its table. ---
+// --- ev_timer_again(): every case. ---
 
 static void again_without_repeat(void) {
   new_loop();
@@ -116,7 +116,7 @@ static void again_in_the_callback(void) {
   }
 }
 
-// --- What is left. ---
+// --- The remaining time. ---
 
 static void remaining(void) {
   new_loop();
@@ -165,7 +165,7 @@ static void start_twice(void) {
   run(EVRUN_NOWAIT);
 }
 
-// --- Repeating. ---
+// --- Repeating timers. ---
 
 static void repeat_catches_up(void) {
   new_loop();
@@ -212,7 +212,7 @@ static void repeat_by_itself(void) {
   printf("iterations %u\n", ev_iteration(loop));
 }
 
-// --- When. ---
+// --- When timers expire. ---
 
 static void zero_and_negative(void) {
   new_loop();
@@ -247,7 +247,7 @@ static void zero_in_the_callback(void) {
   }
 }
 
-// Times that a double holds exactly, and a clock that stands.
+// Times that a double stores exactly, and a clock that does not advance by itself.
 static void due_only_when_passed(void) {
   virtual_tick = 0;
   new_loop();
@@ -476,7 +476,7 @@ static void once_late(void) {
   later(8);
 }
 
-// --- Periodics: many, and some of them are stopped wherever they stand. ---
+// --- Many periodics, some of which are stopped, wherever they are in the heap. ---
 
 enum { kPeriodics = 60 };
 
@@ -505,7 +505,7 @@ static void periodics_stopped_in_between(void) {
   }
 }
 
-// What takes the place of the one that was stopped is due before those above that place.
+// In the heap, the element that replaces the stopped one is due before those above it.
 static void the_last_periodic_is_an_early_one(void) {
   static const int seconds[] = {1, 50, 2, 60, 70, 3, 20, 61, 62, 71, 72, 4};
   static ev_periodic numbered[12];

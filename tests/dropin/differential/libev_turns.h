@@ -1,7 +1,8 @@
 #pragma once
 
-// One loop in real time, and the turns that it makes. What a turn needs is there before it begins,
-// or it waits for what surely comes; kPatience is only reached when something is lost.
+// One loop in real time, and the turns that it makes. Everything that a turn needs exists before it
+// begins, or the turn waits for an event that is certain to come; kPatience expires only when
+// something was lost.
 
 #include <errno.h>
 #include <ev.h>
@@ -15,7 +16,7 @@
 static const double kPatience = 5.;
 
 static struct ev_loop* loop;
-static int seen;  // What the callbacks have counted.
+static int seen;  // Counted by the callbacks.
 
 static inline void new_loop(void) { loop = ev_loop_new(EVFLAG_NOENV); }
 
@@ -31,7 +32,7 @@ static void on_patience(struct ev_loop* of, ev_timer* watcher, int revents) {
   ev_break(of, EVBREAK_ALL);
 }
 
-// Until the callbacks have counted that far.
+// Runs until the callbacks have counted to `wanted`.
 static inline void run_until(int wanted) {
   ev_timer patience;
   ev_timer_init(&patience, on_patience, kPatience, 0.);
@@ -44,7 +45,7 @@ static inline void run_until(int wanted) {
   printf("%d of %d\n", seen, wanted);
 }
 
-// For that long, whatever comes.
+// Ends run_for().
 static void on_over(struct ev_loop* of, ev_timer* watcher, int revents) {
   (void)watcher;
   (void)revents;

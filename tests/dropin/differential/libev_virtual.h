@@ -1,6 +1,6 @@
 #pragma once
 
-// One loop in virtual time, and the turns that it makes.
+// One loop in virtual time, and functions that run it.
 
 #include <ev.h>
 #include <math.h>
@@ -12,7 +12,7 @@ static struct ev_loop* loop;
 
 static void advance(double milliseconds) { virtual_advance((int64_t)llround(milliseconds * 1e6)); }
 
-// Tenths of a millisecond; the ticks of a few turns do not count.
+// Returns tenths of a millisecond, so that the ticks of a few turns do not matter.
 static double tenths(ev_tstamp seconds) { return floor(seconds * 1e4 + 0.5) / 10 + 0.; }
 
 static double now_in_milliseconds(void) {
@@ -24,7 +24,7 @@ static void run(int flags) {
   printf("run: %d now %.1f\n", result, now_in_milliseconds());
 }
 
-// Time passes, and the loop is told.
+// Lets time pass, and updates the loop's time.
 static inline void later(double milliseconds) {
   advance(milliseconds);
   run(EVRUN_NOWAIT);

@@ -1,6 +1,6 @@
-// Periodics, and a wall clock that is set. ev(3): ev_periodic. The clock is virtual_time.h's; what
-// the kernel would tell through a timerfd when the clock is set does not come, so a jump is found
-// out by comparing the clocks.
+// Periodics, and a wall clock that is set. ev(3): ev_periodic. The clock is virtual_time.h's. The
+// kernel's timerfd does not report a jump of it, so libraries detect a jump by comparing the
+// clocks.
 
 #include "libev_virtual.h"
 
@@ -69,7 +69,7 @@ static void interval(void) {
   for (int i = 0; i < 8; i++) {
     later(3.3);
   }
-  later(1000);  // What was missed is not made up for.
+  later(1000);  // Missed occurrences are not made up for.
   later(10);
 }
 
@@ -212,7 +212,7 @@ static void set_back(void) {
   }
 }
 
-// Less than a second is no jump, but the way a clock is kept.
+// A change of less than a second is not a jump, but a correction of the clock.
 static void set_a_little(void) {
   start_before_jump();
   jump(300);

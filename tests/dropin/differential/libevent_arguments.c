@@ -1,4 +1,4 @@
-// The functions of events with whatever a program may hand over: see arguments.h.
+// The functions of events with any arguments that a program may pass: see arguments.h.
 // differential: --undefined
 #include "libevent_arguments.h"
 

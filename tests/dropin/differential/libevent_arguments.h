@@ -1,7 +1,7 @@
 #pragma once
 
-// The world that libevent's calls are made in (arguments.h), on the clock of virtual_steps.h: a
-// base with descriptors, an event of any kind, and what is seen of them after the call.
+// The world in which libevent's calls are made (arguments.h), on the clock of virtual_steps.h: a
+// base with descriptors, an event of any kind, and their state after the call.
 
 #include "arguments.h"
 #include "libevent_cases.h"
@@ -42,7 +42,7 @@ static inline void on_finalized(struct event* ev, void* argument) {
   count_callback();
 }
 
-// The last word before the original ends the program is part of that end.
+// The message before the original aborts the program is part of the result.
 static inline void on_world_log(int severity, const char* text) {
   if (severity != EVENT_LOG_ERR) on_log(severity, text);
 }
@@ -123,7 +123,7 @@ static const Value kTimeValues[] = {
 };
 static const Domain kTimeouts = DOMAIN_OF(kTimeValues);
 
-// The original answers with less than it was given where the microseconds are none.
+// The original may return a time less than it was given if the microseconds are out of range.
 static inline int is_odd_time(long value) {
   const struct timeval* time = value == kNoTime ? NULL : &kTimes[value];
   return time && (time->tv_usec < 0 || time->tv_usec >= 1000000);
@@ -276,7 +276,7 @@ static inline void look(const char* when) {
   show("loop", event_base_loop(base, EVLOOP_NONBLOCK));
 }
 
-// What comes of it now, soon, and much later; then a signal, and the end.
+// Runs the loop now, soon, and much later; then with a signal; then ends it.
 static inline void close_world(void) {
   print_subject();
   look("at once");

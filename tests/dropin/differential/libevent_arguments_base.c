@@ -1,5 +1,5 @@
-// The functions of bases, their configurations and their loops with whatever a program may hand
-// over: see arguments.h.
+// The functions of bases, their configurations and their loops with any arguments that a program
+// may pass: see arguments.h.
 // differential: --undefined
 #include "libevent_arguments.h"
 
@@ -14,7 +14,7 @@ static const Domain kBases = DOMAIN_OF(kBaseValues);
 
 static struct event_base* chosen;
 
-// A busy base has an event of each kind, a NULL one may be the one that event_init() made.
+// A busy base has an event of each kind. A NULL base may mean the one that event_init() created.
 static void choose_base(long which) {
   open_world(0);
   if (which == kBusyBase) {
@@ -192,7 +192,7 @@ static void call_free(const long* at) {
   if (current && chosen) show("current", event_base_loop(current, EVLOOP_NONBLOCK));
 }
 
-// ---- the base that event_init() made, or none
+// ---- the base that event_init() created, or none
 
 static void with_current(long has_current) {
   open_world(0);
@@ -278,7 +278,7 @@ static void call_cpus(const long* at) {
   print_result(event_config_set_num_cpus_hint(config, (int)at[1]));
 }
 
-// Two timers at each priority: which of them a look comes between.
+// Two timers at each priority show between which of them the loop polls.
 static void call_dispatch_interval(const long* at) {
   open_world(0);
   struct event_config* config = at[0] ? event_config_new() : NULL;

@@ -1,5 +1,5 @@
-// The functions of evbuffers with whatever a program may hand over: see arguments.h. What is
-// pointed to is as large as the call says, unless that is more than there can be.
+// The functions of evbuffers with every argument that a program might pass: see arguments.h. A
+// pointer's memory is as large as the call says, unless that is impossible.
 // differential: --undefined
 #include <event2/buffer.h>
 #include <event2/buffer_compat.h>
@@ -66,7 +66,7 @@ static void print_buffer(const char* name, struct evbuffer* buffer) {
          sum);
 }
 
-// That both are whole: they can still be added to, moved and freed.
+// Shows that both are intact: bytes can be added, moved and freed.
 static void close_buffers(void) {
   print_buffer("subject", subject);
   print_buffer("other", other);
@@ -94,12 +94,12 @@ static const Domain kSizes = DOMAIN_OF(kSizeValues);
 static const Value kFewSizeValues[] = {{"0", 0}, {"5", 5}, {"-1", -1}};
 static const Domain kFewSizes = DOMAIN_OF(kFewSizeValues);
 
-// Neither of what docs/drop-in.md names as different: nothing by reference, or more than there can
-// be; and a part of a file up to the end.
+// Without the differences that docs/drop-in.md names: references of no bytes, impossible sizes, and
+// a segment up to the end of a file.
 static const Value kLengthValues[] = {{"1", 1}, {"5", 5}, {"SSIZE_MAX", EV_SSIZE_MAX - 100}};
 static const Domain kLengths = DOMAIN_OF(kLengthValues);
 
-// Sizes of what the program points to: too many are more than there can be, so nobody looks.
+// Sizes of the program's memory: the largest are impossible, so that the memory is not read.
 static const Value kSourceSizeValues[] = {
     {"0", 0}, {"1", 1}, {"5000", 5000}, {"SSIZE_MAX", EV_SSIZE_MAX}, {"SIZE_MAX", -1},
 };

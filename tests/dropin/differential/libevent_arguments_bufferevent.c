@@ -1,4 +1,4 @@
-// The functions of bufferevents with whatever a program may hand over: see arguments.h.
+// The functions of bufferevents with any arguments that a program may pass: see arguments.h.
 // differential: --undefined
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -26,7 +26,7 @@ static const Value kKindValues[] = {
 };
 static const Domain kKinds = DOMAIN_OF(kKindValues);
 
-// Without the filter, which docs/drop-in.md names as different.
+// No filter: docs/drop-in.md lists that difference.
 static const Value kNoFilterValues[] = {
     {"NULL", kNoBufferevent}, {"socket", kSocket}, {"socket -1", kNoFd}, {"pair", kPairEnd}};
 static const Domain kNoFilters = DOMAIN_OF(kNoFilterValues);
@@ -101,7 +101,7 @@ static void look(const char* when) {
   event_base_loop(base, EVLOOP_NONBLOCK);
 }
 
-// That it still works, and goes.
+// Checks that it still works, and frees it.
 static void close_bufferevent(void) {
   char bytes[64];
   look("at once");
@@ -154,7 +154,7 @@ static void call_read_buffer(const long* at) {
   close_bufferevent();
 }
 
-// ---- what it waits for
+// ---- its events
 
 static void call_enable(const long* at) {
   open_bufferevent(at[0]);
@@ -238,7 +238,7 @@ static void call_flush(const long* at) {
   close_bufferevent();
 }
 
-// ---- what it is on
+// ---- its descriptor
 
 static void call_setfd(const long* at) {
   open_bufferevent(at[0]);
@@ -390,7 +390,7 @@ static const Value kSizeValues[] = {
 };
 static const Domain kSizes = DOMAIN_OF(kSizeValues);
 
-// Less than what docs/drop-in.md names as different.
+// Less than the values that docs/drop-in.md names as different.
 static const Value kMarkValues[] = {{"0", 0}, {"1", 1}, {"100", 100}, {"SSIZE_MAX", EV_SSIZE_MAX}};
 static const Domain kMarks = DOMAIN_OF(kMarkValues);
 

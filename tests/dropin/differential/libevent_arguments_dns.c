@@ -1,4 +1,4 @@
-// The settings of DNS, with null pointers, texts that mean nothing and numbers out of range.
+// The settings of DNS with null pointers, meaningless texts and numbers out of range.
 // differential: --undefined
 #include <arpa/inet.h>
 #include <event2/dns.h>

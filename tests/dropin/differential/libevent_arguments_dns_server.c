@@ -1,5 +1,5 @@
-// DNS servers, with null pointers, sockets that are none and numbers out of range. What a client
-// gets of it is printed, each byte.
+// DNS servers, with null pointers, invalid sockets and numbers out of range. Each byte that a
+// client receives is printed.
 //
 // Left out are names in records that are null: the original takes them, and crashes when it sends.
 // differential: --undefined
@@ -13,7 +13,7 @@ static struct evdns_server_port* port;
 static struct sockaddr_in port_address;
 static int port_fd;
 static int client;
-static struct evdns_server_request* request;  // The one that has come.
+static struct evdns_server_request* request;  // The received one.
 
 // ---- domains
 
@@ -28,7 +28,7 @@ static const char* const kNames[] = {NULL, "", "a", "a.x"};
 static const Value kNameValues[] = {{"null", 0}, {"\"\"", 1}, {"a", 2}, {"a.x", 3}};
 static const Domain kNameDomain = DOMAIN_OF(kNameValues);
 
-// An empty name is the root, for which the original may write a pointer.
+// An empty name is the root; the original may write a compression pointer for it.
 static const Domain kOtherNames = {kNameValues + 2, 2};
 
 static const Value kDataValues[] = {{"null", 0}, {"name", 1}};
@@ -82,7 +82,7 @@ static void show_reply(void) {
   printf("\n");
 }
 
-// The request is answered with what it has.
+// Responds with the records added to the request.
 static void close_request(int result) {
   printf("result: %d\n", result);
   printf("respond: %d\n", evdns_server_request_respond(request, 0));

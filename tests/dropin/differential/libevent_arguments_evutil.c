@@ -1,5 +1,5 @@
-// The functions that need no event, of evutil, threads, memory and the log, with whatever a program
-// may hand over: see arguments.h. What is random there is in libevent_evutil.c.
+// The functions that need no event, of evutil, threads, memory and the log, with every argument
+// that a program might pass: see arguments.h. libevent_evutil.c has random arguments.
 // differential: --undefined
 #include <event2/util.h>
 #include <netdb.h>
@@ -15,7 +15,7 @@ static void print_bytes(const void* bytes, size_t size) {
   printf("\n");
 }
 
-// Texts: an argument is an index, 0 is a null pointer.
+// Texts: an argument is an index; 0 means a null pointer.
 #define ZEROS_8 "00000000"
 #define ZEROS_120                                                                                 \
   ZEROS_8 ZEROS_8 ZEROS_8 ZEROS_8 ZEROS_8 ZEROS_8 ZEROS_8 ZEROS_8 ZEROS_8 ZEROS_8 ZEROS_8 ZEROS_8 \
@@ -409,7 +409,7 @@ static void call_lock_debugging(const long* at) {
 
 // ---- memory and the log
 
-static int nulls;  // Null pointers that the program's own free() was handed.
+static int nulls;  // How many null pointers the program's free() got.
 
 static void free_and_count(void* memory) {
   nulls += memory == NULL;

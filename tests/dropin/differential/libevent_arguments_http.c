@@ -1,4 +1,4 @@
-// The functions of event2/http.h that are about text, with null pointers and numbers out of range.
+// The functions of event2/http.h for text, with null pointers and numbers out of range.
 // differential: --undefined
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>

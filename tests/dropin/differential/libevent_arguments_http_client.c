@@ -1,5 +1,5 @@
-// Clients of evhttp and their requests, with null pointers, texts that mean nothing and numbers out
-// of range. A peer answers what comes of it, and both are printed.
+// Clients of evhttp and their requests, with null pointers, meaningless texts and numbers out of
+// range. A peer answers their requests, and both are printed.
 //
 // Left out are local addresses that cannot be used: the original loses the request.
 // differential: --undefined
@@ -111,7 +111,7 @@ static void turns(void) {
   for (int i = 0; i < 4; i++) turn();
 }
 
-// A request that nothing is wrong with goes over it.
+// Sends a correct request over it.
 static void close_client(void) {
   show("asked", evhttp_make_request(connection, new_request(), EVHTTP_REQ_GET, "/last"));
   turns();

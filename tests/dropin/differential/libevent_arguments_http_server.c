@@ -1,7 +1,7 @@
-// Servers of evhttp, and the answers that they give, with null pointers, codes that are none and
-// numbers out of range. One request comes after the call, and what its client gets is printed.
+// Servers of evhttp, and their responses, with null pointers, invalid codes and numbers out of
+// range. One request follows the call, and its response is printed.
 //
-// Left out are bodies where there is none (1xx, 204, 304), which the original sends.
+// Left out are bodies where none is allowed (1xx, 204, 304), which the original sends.
 // differential: --undefined
 #include "arguments.h"
 #include "libevent_http.h"
@@ -12,7 +12,7 @@ static struct evhttp* server;
 static struct sockaddr_in address;
 static int listener;
 static int client = -1;
-static const long* answer_with;  // What the request is answered with.
+static const long* answer_with;  // The arguments of the response.
 
 static void show(const char* what, long value) { printf("%s: %ld\n", what, value); }
 

@@ -1,5 +1,5 @@
-// Lookups, and what cancels them, with null pointers, names that are none and hints that mean
-// nothing. A server answers each question, and the clock is libevent_dns.h's.
+// Lookups and cancellations, with null pointers, invalid names and meaningless hints. A server
+// answers each question, and the clock is libevent_dns.h's.
 //
 // Left out is the root, for which the original makes a question that cannot be read.
 // differential: --undefined
@@ -35,7 +35,7 @@ static struct evdns_base* open_world(long world) {
   return dns;
 }
 
-// What was asked and is told.
+// Prints the result of the lookup.
 static void close_world(const void* request) {
   printf("%s\n", request != NULL ? "is asked" : "no request");
   run_for(kWholeWait);
@@ -68,7 +68,7 @@ static const Domain kTypes = DOMAIN_OF(kTypeValues);
 static const Value kProtocolValues[] = {{"0", 0}, {"TCP", IPPROTO_TCP}, {"-1", -1}};
 static const Domain kProtocols = DOMAIN_OF(kProtocolValues);
 
-// AI_ADDRCONFIG depends on the machine.
+// The result of AI_ADDRCONFIG depends on the machine.
 static const Value kFlagValues[] = {{"0", 0},
                                     {"passive", EVUTIL_AI_PASSIVE},
                                     {"canonical", EVUTIL_AI_CANONNAME},

@@ -1,5 +1,6 @@
-// evbuffers, case by case: what random scripts (libevent_buffer_script.c) do not meet, or not often
-// enough. How bytes lie in memory is each library's own, and shown where a case decides it.
+// evbuffers, case by case: cases that random scripts (libevent_buffer_script.c) do not reach, or
+// not often enough. The layout of bytes in memory differs between the libraries; it is printed
+// where a case determines it.
 #include <event2/buffer.h>
 #include <event2/buffer_compat.h>
 #include <limits.h>

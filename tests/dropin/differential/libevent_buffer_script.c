@@ -1,14 +1,14 @@
 // Random scripts over a few evbuffers: every seed is a script, which prints each call with its
-// result, each callback with what it was told, each piece of memory given back, and the contents.
+// result, each callback with its arguments, each piece of memory released, and the contents.
 //
-// How the bytes lie in memory is each library's own: extents are shown by what they add up to. No
-// script frees a buffer, or ends another callback, in a callback, and none makes a reference of no
-// bytes: of these the original does not say what becomes. Where one buffer shows another one's
-// memory, the original keeps all of the latter, so such scripts do not say when memory is given
-// back; and it depends on how the bytes lie whether one may be shown, so b0 gets what always may. A
-// pullup of what is shown can change what the other shows, there.
-// While it moves a part of a buffer it calls callbacks that find the source half changed, so these
-// do nothing then.
+// The layout of bytes in memory differs between the libraries: of extents only the sums are
+// printed. No script frees a buffer, or removes another callback, in a callback, and none makes a
+// reference of no bytes: the original does not define these. Where one buffer refers to another
+// one's memory, the original keeps all of the latter, so such scripts do not print when memory is
+// released; and the layout decides whether a reference is allowed, so b0 gets contents that always
+// allow it. In the original, a pullup of a referenced buffer can change the contents of the
+// referring one. While it moves a part of a buffer it calls callbacks that find the source half
+// changed, so these do nothing then.
 //
 // differential: --seeds 1:800
 #include <event2/buffer.h>

@@ -1,5 +1,5 @@
-// Bufferevents and listeners, case by case: what random scripts (libevent_bufferevent_script.c) do
-// not meet.
+// Bufferevents and listeners, case by case: cases that random scripts
+// (libevent_bufferevent_script.c) do not reach.
 #include <arpa/inet.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -377,7 +377,7 @@ static void run_connect_by_name(void) {
   show_bev(bev);
 }
 
-// ---- filters: what depends on marks
+// ---- filters: the effects of watermarks
 
 static enum bufferevent_filter_result pass_bytes(struct evbuffer* source, struct evbuffer* target,
                                                  ev_ssize_t limit, enum bufferevent_flush_mode mode,
@@ -414,6 +414,44 @@ static void run_filter_fails(void) {
   turns(1);
 }
 
+static struct bufferevent* filter_of_itself;
+static int filter_calls;
+
+// Writes more in its first call, and fails in all others.
+static enum bufferevent_filter_result write_and_refuse(struct evbuffer* source,
+                                                       struct evbuffer* target, ev_ssize_t limit,
+                                                       enum bufferevent_flush_mode mode,
+                                                       void* writes) {
+  (void)limit;
+  printf("  filter call %d: %zu, mode %d\n", ++filter_calls, evbuffer_get_length(source), mode);
+  if (filter_calls > 1) return BEV_ERROR;
+  evbuffer_remove_buffer(source, target, evbuffer_get_length(source));
+  if (writes) bufferevent_write(filter_of_itself, "-", 1);
+  return BEV_OK;
+}
+
+static void run_filter_refuses(void) {
+  for (int how = 0; how < 4; how++) {
+    int ends[2];
+    begin(ends);
+    printf("on a pair %d, writes %d\n", how / 2, how % 2);
+    struct bufferevent* pair[2] = {NULL, NULL};
+    if (how / 2) bufferevent_pair_new(base, 0, pair);
+    struct bufferevent* below = how / 2 ? pair[0] : bufferevent_socket_new(base, ends[0], 0);
+    struct bufferevent* other = how / 2 ? pair[1] : bufferevent_socket_new(base, ends[1], 0);
+    filter_calls = 0;
+    filter_of_itself = watched(
+        bufferevent_filter_new(below, NULL, write_and_refuse, 0, NULL, how % 2 ? below : NULL),
+        "f");
+    bufferevent_enable(other, EV_READ);
+    bufferevent_write(filter_of_itself, "hello", 5);
+    show_bev(filter_of_itself);
+    turns(3);
+    show_bev(filter_of_itself);
+    show("arrived", (long)evbuffer_get_length(other->input));
+  }
+}
+
 static void run_filter_limits(void) {
   int ends[2];
   begin(ends);
@@ -440,7 +478,7 @@ static void run_filter_limits(void) {
   turns(1);
 }
 
-// ---- what a program may do with its buffers
+// ---- operations of a program on the buffers
 
 static void change_buffers(const char* name, struct bufferevent* bev) {
   printf("%s\n", name);
@@ -658,6 +696,7 @@ static const Case cases[] = {
     {"connect own", run_connect_own},
     {"connect by name", run_connect_by_name},
     {"filter fails", run_filter_fails},
+    {"filter refuses", run_filter_refuses},
     {"filter limits", run_filter_limits},
     {"buffers", run_buffers},
     {"rates", run_rates},

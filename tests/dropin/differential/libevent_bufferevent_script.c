@@ -1,12 +1,12 @@
 // Random scripts over bufferevents of sockets, pairs and filters: every seed is a script, which
-// prints each call with its result, each callback with what it finds, and the state of all, on a
-// clock that only the script moves (virtual_steps.h).
+// prints each call with its result, each callback with the contents of the buffers, and the state
+// of all, on a clock that only the script moves (virtual_steps.h).
 //
 // Less than 4,096 bytes wait in a socket at a time: the original reads no more at once. A callback
-// drains an input that is full: it would be called again for ever; and a filter's has no limit, as
-// the original then forgets what it has not filtered. Nor is a rate limit's level raised: it leaves
-// the maximum behind. No two timeouts are equal. There are few callbacks in a turn, as the original
-// looks for events after so many that are put off.
+// drains a full input, since it would be called again for ever; and a filter has no limit, as the
+// original then forgets unfiltered bytes. Nor is a rate limit's level raised: it leaves the maximum
+// behind. No two timeouts are equal. There are few callbacks in a turn, as the original looks for
+// events after so many that are put off.
 //
 // differential: --seeds 1:1000
 #include <sys/ioctl.h>
@@ -16,7 +16,7 @@
 
 enum { kBytes = 2000, kWaitingMost = 4000, kReadsMost = 12 };
 
-// What a slot has besides.
+// Further state of a slot.
 typedef struct Extra {
   int references;
   int has_rates;
@@ -81,7 +81,7 @@ static void on_event(struct bufferevent* bev, short what, void* arg) {
   act();
 }
 
-// Every other byte is doubled, the rest waits for more.
+// Doubles every other byte, and leaves the rest until there is more.
 static enum bufferevent_filter_result twist(struct evbuffer* source, struct evbuffer* target,
                                             ev_ssize_t limit, enum bufferevent_flush_mode mode,
                                             void* context) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the programs that go through libevent case by case share: a callback that says what it was
-// told, bases of each method, results in words.
+// Shared by the programs that test libevent case by case: a callback that prints its arguments,
+// bases of each method, results as text.
 
 #include <errno.h>
 #include <event2/event.h>
@@ -21,7 +21,7 @@ static inline void show_text(const char* what, const char* text) {
   printf("%s: %s\n", what, text ? text : "(none)");
 }
 
-// An event of a case: what its callback prints, and what it does besides.
+// An event of a case: the text that its callback prints, and a further action.
 typedef struct Subject {
   const char* name;
   struct event* ev;
@@ -91,7 +91,7 @@ static inline long drain(int fd) {
   return (long)read(fd, bytes, sizeof bytes);
 }
 
-// The texts of the two libraries are their own. What both say at the end is why.
+// Log messages differ between the libraries. Only the reason at the end is the same.
 static inline void on_log(int severity, const char* text) {
   printf("  log of severity %d", severity);
   for (int number = 1; number < 100; number++) {

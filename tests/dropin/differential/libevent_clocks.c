@@ -1,5 +1,5 @@
-// The two clocks, while somebody sets one of them: what evutil's timers, a base's time of day and
-// its timeouts make of it. On the clock of virtual_steps.h.
+// The two clocks, while one of them is set: the effects on evutil's timers, a base's time of day
+// and its timeouts. On the clock of virtual_steps.h.
 #include <event2/util.h>
 
 #include "libevent_cases.h"
@@ -61,7 +61,7 @@ static void print_times(evutil_socket_t fd, short what, void* argument) {
   printf("  what %#x, behind %lld us\n", (unsigned)what, is_settled ? (long long)behind : 0);
 }
 
-// The base looks at the wall clock anew after some seconds; which, is its own affair.
+// The base reads the wall clock again after some seconds; how many differs between the libraries.
 static void time_of_day(void) {
   base = event_base_new();
   struct event* ev = event_new(base, -1, EV_PERSIST, print_times, NULL);
@@ -96,7 +96,7 @@ static void pending_until(void) {
   event_base_free(base);
 }
 
-// ---- late by whole intervals, to the microsecond
+// ---- timers that are late by whole intervals, to the microsecond
 
 static void print_call(evutil_socket_t fd, short what, void* argument) {
   (void)fd, (void)argument;

@@ -1,4 +1,4 @@
-// What a base is made of: methods, features and flags, and how they are chosen; versions.
+// The configuration of a base: methods, features and flags, and how they are chosen; versions.
 #include <time.h>
 
 #include "libevent_cases.h"
@@ -114,7 +114,7 @@ static void say_in_time(Subject* self, evutil_socket_t fd, short what) {
 static void precise_timers(void) {
   for (int method = 0; method < kMethods; method++) {
     struct event_base* base = base_with(method, EVENT_BASE_FLAG_PRECISE_TIMER);
-    // Added in their order, so that a pause between two adds does not change it.
+    // Added in the order of their expiry, so that a pause between two adds does not change it.
     Subject timers[] = {
         {"2345", 0, say_in_time, 0}, {"6789", 0, say_in_time, 0}, {"12345", 0, say_in_time, 0}};
     printf("%s\n", event_base_get_method(base));

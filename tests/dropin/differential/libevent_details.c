@@ -1,5 +1,5 @@
-// What one event does: the rules of timeouts, of several events on one descriptor, of priorities,
-// the fields that programs read. On the clock of virtual_steps.h.
+// The behaviour of one event: the rules of timeouts, of several events on one descriptor, of
+// priorities, and the fields that programs read. On the clock of virtual_steps.h.
 #include "libevent_cases.h"
 #include "virtual_steps.h"
 
@@ -28,7 +28,7 @@ static void run_until(struct event_base* base, long microseconds) {
 
 // ---- timeouts
 
-// Slow callbacks. The loop is told how late it is: the original else sleeps for too long.
+// Slow callbacks. They update the loop's cached time: otherwise the original sleeps for too long.
 static void advance_by_calls(Subject* self, evutil_socket_t fd, short what) {
   (void)fd, (void)what;
   static const int ticks[] = {0, 1, 0, 5, 0, 3, 0, 0, 12, 0, 0};
@@ -247,7 +247,7 @@ static void activations_merge(void) {
 // ---- edges
 
 static int acting_call;
-static short told;  // By what the event is said to be active.
+static short told;  // The events passed to event_active().
 
 static void del_and_activate(Subject* self, evutil_socket_t fd, short what) {
   if (what & EV_READ) printf("  read %ld\n", drain(fd));
@@ -263,7 +263,7 @@ static void del_and_add(Subject* self, evutil_socket_t fd, short what) {
   show("  add", add_in(self->ev, 500000));
 }
 
-// What is told to the kernel anew is an edge again; what is not, is not.
+// A new registration with the kernel reports an edge again; an unchanged one does not.
 static void edges_come_again(int flags) {
   struct event_base* base = base_with(0, flags);
   int pair[2];
@@ -324,8 +324,8 @@ static void added_again(Act act, short kind, int without_timeout) {
   close_pair(pair);
 }
 
-// A persistent event that is activated after it was deleted starts its timeout again, and with it
-// all that it waits for. That timeout is the last it ever had.
+// If a persistent event is activated after it was deleted, its timeout starts again, and it waits
+// again for all its conditions. The timeout is the last that it had.
 static void added_again_in_a_callback(void) {
   static const short kinds[] = {EV_READ, EV_WRITE | EV_ET, EV_READ | EV_WRITE | EV_ET, 0};
   for (int i = 0; i < 8; i++) {
@@ -454,7 +454,7 @@ static void cached_time(void) {
   }
 }
 
-// ---- what is in the struct
+// ---- the fields of the struct
 
 static void print_fields(const char* when, const struct event* ev) {
   printf("%s: fd=%d base=%d events=%#x res=%#x flags=%#x priority=%d arg=%d\n", when, ev->ev_fd,
@@ -480,7 +480,7 @@ static void fields_tell_the_truth(void) {
     memset(&ev, 0xa5, sizeof ev);
     const int fd = kinds[i] & EV_SIGNAL ? SIGUSR1 : kinds[i] == EV_TIMEOUT ? -1 : pair[0];
     show("assign", event_assign(&ev, base, fd, kinds[i], print_own_fields, event_self_cbarg()));
-    ev.ev_res = 0;  // Nobody sets it before the first activation.
+    ev.ev_res = 0;  // The library does not set it before the first activation.
     print_fields("assigned", &ev);
     add_in(&ev, 400000);
     print_fields("added", &ev);

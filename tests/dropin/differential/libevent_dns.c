@@ -1,4 +1,4 @@
-// The resolver: which server is asked when, search lists, cancelling, shutting down, settings,
+// The resolver: the choice and order of servers, search lists, cancelling, shutting down, settings,
 // resolv.conf, functions without a base. See also libevent_dns_answers.c, libevent_dns_addresses.c.
 // differential in weather:
 #include "libevent_dns.h"
@@ -87,7 +87,7 @@ static void flags_of_answers(void) {
   end();
 }
 
-// One server is broken, the others are not.
+// The first server returns errors; the others answer.
 static void answer_but_first(const Query* query) {
   if (query->server != 0) {
     answer_address(query);
@@ -137,8 +137,8 @@ static void all_kinds_of_questions(void) {
   end();
 }
 
-// Empty labels within a name, and names of more than 253 bytes, are left out: they are no names,
-// and the original asks for them.
+// Empty labels within a name, and names of more than 253 bytes, are left out: they are invalid, and
+// the original sends queries for them.
 static void names(void) {
   static const char* const some[] = {"",    "a.",     "a",    "1.2.3.4", "::1",
                                      "a b", "a\001b", "_x.y", "A.B",     "\xc3\xa4"};
@@ -395,7 +395,7 @@ static void bound_to(const char* address) {
 static void servers_that_cannot_be_added(void) {
   use_servers(0);
   bound_to("127.0.0.1");
-  bound_to("192.0.2.1");  // Not this machine's.
+  bound_to("192.0.2.1");  // An address that this machine does not have.
   bound_to("2001:db8::1");
   dns = evdns_base_new(base, 0);
   const struct rlimit none = {0, 0};

@@ -1,15 +1,15 @@
 #pragma once
 
-// Name servers that a program controls: sockets on loopback that are read when the library has
-// nothing to do. What arrives is printed, and the program's `answer` says what to send back.
+// Name servers that a program controls: sockets on loopback that are read when the library is idle.
+// Each query is printed, and the program's `answer` sends the reply.
 //
-// The clock is virtual_time.h's, without ticks: what happens at once takes no time. Waits end at a
-// whole millisecond, so times that are a half past one are due at the same for both libraries. What
-// is due in the same millisecond is so in no order that means anything: questions are asked at
+// The clock is virtual_time.h's, without ticks: only waits take time. Waits end at a whole
+// millisecond, so timeouts that end half a millisecond past one expire at the same time in both
+// libraries. Timeouts within one millisecond expire in no defined order, so queries are sent at
 // different ones.
 //
-// In weather it is the library's reading that fails: what is sent goes past it, as servers have to
-// be asked in the same order.
+// In weather only the library's reads fail: its sends bypass the weather, since the order of
+// queries must not change.
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -38,10 +38,10 @@ typedef struct Packet {
   size_t size;
 } Packet;
 
-// What a server was asked.
+// A received query.
 typedef struct Query {
   int server;
-  int nth;  // Of this server, from 0.
+  int nth;  // Number among this server's queries, from 0.
   unsigned id;
   char name[kNameMost];   // As it came,
   char lower[kNameMost];  // and in lower case.
@@ -57,10 +57,11 @@ static int server_count;
 static void (*answer)(const Query* query);
 static int64_t started;  // The case, or the script.
 
-// Milliseconds since the case began.
+// Returns the milliseconds since the case began.
 static long elapsed(void) { return (long)((virtual_now - started) / kMillisecond); }
 
-// ---- random numbers: both libraries take those of libc. Here no two questions have the same.
+// ---- random numbers: both libraries call libc for them. This replacement never gives two queries
+// the same ID.
 
 void arc4random_buf(void* bytes, size_t size) {
   static uint16_t last;
@@ -117,7 +118,7 @@ static void put_question(Packet* packet, const Query* query) {
   put16(packet, 1);
 }
 
-// A record whose name is a pointer to the question's.
+// Appends a record whose name is a pointer to that of the query.
 static void put_record(Packet* packet, int type, uint32_t ttl, const void* data, size_t size) {
   put16(packet, 0xc00c);
   put16(packet, (unsigned)type);
@@ -132,7 +133,7 @@ static void send_packet(const Query* query, const Packet* packet) {
           query->from_size);
 }
 
-// The header and the question of an ordinary answer.
+// Begins a normal response: header and question.
 static Packet reply_to(const Query* query, unsigned flags, int answers) {
   Packet packet = {.size = 0};
   put_header(&packet, query->id, kQr | kRd | flags, 1, answers, 0, 0);
@@ -145,7 +146,7 @@ static inline void reply_code(const Query* query, unsigned flags) {
   send_packet(query, &packet);
 }
 
-// One address of the type that was asked for; 192.0.2.last, 2001:db8::last.
+// Replies with one address of the requested type: 192.0.2.last, 2001:db8::last.
 static inline void reply_address(const Query* query, int last, uint32_t ttl) {
   const unsigned char ipv4[4] = {192, 0, 2, (unsigned char)last};
   unsigned char ipv6[16] = {0x20, 0x01, 0x0d, 0xb8};
@@ -161,7 +162,7 @@ static inline void reply_address(const Query* query, int last, uint32_t ttl) {
 
 // ---- reading them
 
-// The names of queries are not compressed; others are not read here.
+// Queries do not compress names, and other messages are not read here.
 static const unsigned char* take_name(const unsigned char* next, const unsigned char* end,
                                       char* name) {
   size_t length = 0;
@@ -188,7 +189,7 @@ typedef struct Seen {
 static Seen seen[kSeenMost];
 static int seen_count;
 
-// The number of a question is the same when it is repeated.
+// Returns a word for whether a repeated question has the same ID as before.
 static const char* note_id(const Query* query) {
   for (int i = 0; i < seen_count; i++) {
     if (seen[i].type == query->type && strcmp(seen[i].name, query->lower) == 0) {
@@ -229,11 +230,11 @@ static void take_query(int server, const unsigned char* bytes, size_t size, Quer
          (size_t)(bytes + size - next - 4));
 }
 
-// What begins together goes on apart: each question has a timeout of its own, and servers take one
-// question at a time, which takes a millisecond.
+// Separates queries that begin together: each query gets a unique timeout, and servers take one
+// query at a time, which takes a millisecond.
 static int is_uneven;
 
-// Whether something had arrived.
+// Returns whether anything had arrived.
 static int serve_all(void) {
   int count = 0;
   for (int i = 0; i < server_count; i++) {
@@ -255,7 +256,8 @@ static int serve_all(void) {
 static struct event_base* base;
 static struct evdns_base* dns;
 
-// Until when questions are waited for, in milliseconds. False if another one is till then.
+// Notes a time, in milliseconds, until which the library waits for a response. Returns 0 if it is
+// taken already.
 static int take_end(int64_t end) {
   static int64_t ends[kEndsMost];
   int64_t* past = NULL;
@@ -268,7 +270,8 @@ static int take_end(int64_t end) {
   return 1;
 }
 
-// To what no other question has, and nothing else at that tenth of a millisecond.
+// Changes the timeout to one that no other query has, and that ends at a unique tenth of a
+// millisecond.
 static void change_timeout(void) {
   static int changes;
   char value[16];
@@ -280,7 +283,7 @@ static void change_timeout(void) {
   evdns_base_set_option(dns, "timeout", value);
 }
 
-// Both libraries send with it, and then look how long to wait.
+// Both libraries send with sendto(), and compute the time to wait afterwards.
 ssize_t sendto(int fd, const void* bytes, size_t size, int flags, __CONST_SOCKADDR_ARG to,
                socklen_t to_size) {
   if (is_uneven && dns != NULL) change_timeout();
@@ -351,7 +354,7 @@ static inline void run_for(int milliseconds) {
   event_base_dispatch(base);
 }
 
-// ---- what the program is told
+// ---- callbacks
 
 static void print_addresses(int type, int count, const void* addresses) {
   char text[64];

@@ -1,9 +1,9 @@
 // evdns_getaddrinfo(): addresses of both families, services, hosts files, cancelling; and
 // bufferevents that connect to a name.
 //
-// Left out is what the drop-in does otherwise: AI_ADDRCONFIG depends on the machine; from a hosts
-// file the original gives the second of two entries no port, and success without an address for a
-// name that is there in the other family.
+// Left out are differences on purpose: AI_ADDRCONFIG depends on the machine; from a hosts file the
+// original returns the second of two entries without a port, and success without an address for a
+// name that has only the other family.
 //
 // differential in weather:
 #include "libevent_dns.h"
@@ -50,7 +50,7 @@ static void answer_alias(const Query* query) {
   send_packet(query, &packet);
 }
 
-// By the beginning of the name.
+// Chooses the response by the beginning of the name.
 static void answer_by_name(const Query* query) {
   const int is_ipv4 = query->type == 1;
   const char* name = query->lower;

@@ -1,11 +1,11 @@
-// What the resolver makes of answers: records that count and that do not, times to live, messages
-// that are cut, too long, of others, or make no sense.
+// The resolver's treatment of replies: records that it uses or ignores, times to live, messages
+// that are truncated, too long, unrelated, or malformed.
 //
-// Left out is what the drop-in refuses and the original takes: answers to a question of another
-// type or class, or in other letters (which the original minds only if it did not choose them
-// itself); failures without their question, but for those of a server that cannot read it; dots and
-// zeros within labels; names of more than 253 bytes; pointers forward. And what it takes and the
-// original does not: reverse lookups that find names of 64 bytes or more.
+// Left out are replies that the drop-in rejects and the original accepts: those to a query of
+// another type or class; failures without their question, except those of a server that cannot read
+// it; dots and zeros within labels; names of more than 253 bytes; pointers forward. Left out, too,
+// are replies that only the drop-in accepts: reverse lookups that find names of 64 bytes or more,
+// and replies that repeat the question in another case than the program's.
 //
 // differential in weather:
 #include "libevent_dns.h"
@@ -30,7 +30,7 @@ static void put_full_record(Packet* packet, const char* name, int type, int dns_
   put(packet, data, size);
 }
 
-// The question, and one record of it.
+// A response with the question and one record.
 static Packet reply_record(const Query* query, unsigned flags, int type, uint32_t ttl,
                            const void* data, size_t size) {
   Packet packet = reply_to(query, flags, 1);
@@ -57,7 +57,7 @@ static void put_authority(Packet* packet, uint32_t ttl, uint32_t minimum) {
   put_full_record(packet, "example", 6, 1, ttl, data.bytes, data.size);
 }
 
-// The question, and a record of an authority for each pair of times, up to 0.
+// A response with the question, and an authority record for each pair of times, up to 0.
 static Packet reply_authorities(const Query* query, unsigned flags, const uint32_t (*times)[2]) {
   int count = 0;
   while (times[count][0] != 0) count++;
@@ -143,12 +143,6 @@ static Packet another_question(const Query* query) {
   put16(&packet, 1);
   put16(&packet, 1);
   put_record(&packet, 1, 300, ipv4, 4);
-  return packet;
-}
-
-static Packet other_letters(const Query* query) {
-  Packet packet = one_address(query, 0);
-  packet.bytes[13] = 'A';
   return packet;
 }
 
@@ -307,7 +301,6 @@ static void all_kinds(void) {
                                KIND(no_question),
                                KIND(question_twice),
                                KIND(another_question),
-                               KIND(other_letters),
                                KIND(no_answer),
                                KIND(another_number),
                                KIND(one_byte_less),
@@ -344,13 +337,33 @@ static void all_kinds(void) {
     run_for(8000);
     evdns_base_clear_nameservers_and_suspend(dns);
     add_server(0);
-    if (kind->make != one_byte_less) {  // The original does not mind in a record it passes over.
+    if (kind->make != one_byte_less) {  // The original ignores this in a record it skips.
       evdns_base_resolve_ipv6(dns, "a.example", 0, on_result, "IPv6");
       run_for(8000);
     }
     end();
     close(server_fds[0]);
   }
+}
+
+// A name server that repeats each question in upper case.
+static void answer_in_capitals(const Query* query) {
+  Packet packet = one_address(query, 0);
+  for (size_t i = 13; packet.bytes[i]; i++) {
+    if (packet.bytes[i] >= 'a' && packet.bytes[i] <= 'z') packet.bytes[i] -= 32;
+  }
+  send_packet(query, &packet);
+}
+
+static void other_letters(void) {
+  begin(1);
+  answer = answer_in_capitals;
+  evdns_base_set_option(dns, "randomize-case", "1");
+  for (int i = 0; i < 4; i++) {
+    evdns_base_resolve_ipv4(dns, "name.of.many.letters.example", 0, on_result, "capitals");
+    run_for(1000);
+  }
+  end();
 }
 
 // ---- names as answers
@@ -386,7 +399,7 @@ static void names(void) {
   end();
 }
 
-// ---- answers that come too late, or twice
+// ---- late and repeated responses
 
 static void answer_twice_the_second(const Query* query) {
   if (query->nth == 0) return;
@@ -428,7 +441,7 @@ static void answer_the_third(const Query* query) {
   }
 }
 
-// Whatever comes from a server, its timeouts are counted anew.
+// Any reply of a server resets its count of timeouts.
 static void answered_between_timeouts(void) {
   for (third_code = 0; third_code <= 5; third_code++) {
     printf("code %d\n", third_code);
@@ -453,7 +466,7 @@ static void answer_instead_of_the_first(const Query* query) {
   }
 }
 
-// What waits while a server is probed goes to one that was up before.
+// A lookup that waits while a server is probed goes to one that was up before.
 static void probe_answered_by_another_server(void) {
   begin(2);
   evdns_base_set_option(dns, "max-inflight", "1");
@@ -468,6 +481,7 @@ static void probe_answered_by_another_server(void) {
 int main(int argc, char** argv) {
   static const Case cases[] = {
       {"all kinds", all_kinds},
+      {"other letters", other_letters},
       {"names", names},
       {"answered twice", answered_twice},
       {"answered by the server before", answered_by_the_server_before},

@@ -1,9 +1,9 @@
-// Random scripts over a resolver with up to three servers, which answer or not as it comes: every
-// seed is a script, which prints each call, each question that a server gets, and each callback.
+// Random scripts over a resolver with up to three servers, which answer at random: every seed is a
+// script, which prints each call, each query that a server gets, and each callback.
 //
-// No two things are to be due at once: their order would mean nothing. So no two questions go out
-// at once: addresses are looked up in one family, max-inflight stays as it is, and nothing is asked
-// for while there are no servers; and each question has a timeout of its own (libevent_dns.h).
+// No two events may be due at once, since their order is undefined. So no two queries are sent at
+// once: addresses are looked up in one family, max-inflight stays the same, and no lookup starts
+// while there are no servers; and each query has a unique timeout (libevent_dns.h).
 //
 // differential: --seeds 1:800
 // differential in weather: --seeds 1:400 --chunk 50
@@ -39,7 +39,7 @@ static const char* some_name(void) {
   return names[random_below(5)];
 }
 
-// ---- what servers do
+// ---- the servers
 
 static void reply_with_authority(const Query* query, unsigned flags) {
   Packet packet = {.size = 0};
@@ -74,8 +74,8 @@ static void reply_name(const Query* query) {
   send_packet(query, &packet);
 }
 
-// One at a time is refused: another server gets it with the next question, and two would get there
-// in any order.
+// Refuses one at a time: the next query of a refused lookup goes to another server, and two such
+// queries would arrive in any order.
 static unsigned some_code(void) {
   static const unsigned codes[] = {0, 1, 2, 2, 3, 4, 5, 6, kTc};
   static int64_t refused_until;
@@ -100,12 +100,12 @@ static void answer_anyhow(const Query* query) {
   } else if (choice < 90) {
     reply_code(query, some_code());
   } else {
-    Packet packet = reply_to(query, 0, 1);  // That says of itself that it is longer.
+    Packet packet = reply_to(query, 0, 1);  // The record is missing.
     send_packet(query, &packet);
   }
 }
 
-// ---- what the program does
+// ---- the program
 
 static void act(void) {
   if (depth > 0 || !random_chance(20)) return;
@@ -200,7 +200,7 @@ static void cancel(Lookup* lookup) {
 
 static void op_cancel(void) { cancel(&lookups[random_below(kLookups)]); }
 
-// ndots not during a lookup: see op_search().
+// Does not set ndots during a lookup: see op_search().
 static void op_option(void) {
   static const char* const options[][4] = {{"attempts", "1", "2", "3"},
                                            {"max-timeouts", "1", "3", "9"},
@@ -213,7 +213,7 @@ static void op_option(void) {
          evdns_base_set_option(dns, option[0], value));
 }
 
-// Not during a lookup: the original's goes on in the list that is changed, and may try a name
+// Not during a lookup: the original's lookup continues in the changed list, and may try a name
 // twice. Nor if few questions are in flight: the original's next question then waits for ever.
 static void op_search(void) {
   static const char* const domains[] = {"one.test", ".two.test", "three"};
@@ -226,8 +226,8 @@ static void op_search(void) {
   }
 }
 
-// Whatever was in flight then waits in an order that means nothing: there is at most one. And the
-// original does not survive it if a server is down.
+// Lookups that were in flight are queued in an undefined order, so there is at most one. The
+// original also crashes if a server is down.
 static void op_suspend(void) {
   if (busy_count() > 1 || !is_calm) return;
   printf("%6ld suspend: %d\n", elapsed(), evdns_base_clear_nameservers_and_suspend(dns));
@@ -272,8 +272,8 @@ static void run(void) {
     random_op();
     if (random_chance(40)) run_for(random_below(random_chance(80) ? 500 : 30000));
   }
-  depth++;                                                 // Callbacks do nothing more.
-  for (int i = 0; i < kLookups; i++) cancel(&lookups[i]);  // They would end in any order.
+  depth++;                                                 // Ends what callbacks do.
+  for (int i = 0; i < kLookups; i++) cancel(&lookups[i]);  // Otherwise they would end in any order.
   run_for(10);
   op_resolve(&lookups[0]);
   printf("%6ld free\n", elapsed());

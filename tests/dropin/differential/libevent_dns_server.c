@@ -1,9 +1,9 @@
 // DNS servers: random requests, and programs that answer them anyhow, at once or later. Every seed
-// is a script, which prints what the program is given and each byte of the replies.
+// is a script, which prints each request that the program receives, and each byte of the replies.
 //
-// Left out is what crashes the original (messages shorter than a header) or makes it send what its
-// memory held (replies of more than 512 bytes, names that are none); and the root, for which it
-// writes a pointer to one that came before: longer by a byte.
+// Left out are messages that crash the original (shorter than a header) or make it send
+// uninitialised memory (replies of more than 512 bytes, invalid names); and the root, for which it
+// writes a pointer to an earlier one: longer by a byte.
 //
 // differential: --seeds 1:600
 // differential in weather: --seeds 1:300 --chunk 50

@@ -1,8 +1,11 @@
-// What is refused, with which result, errno and message: descriptors that are closed, reused or
-// have no readiness; bad signals, priorities and bases; misuse that debug mode finds.
+// Rejected calls, with their result, errno and message: descriptors that are closed, reused or do
+// not support polling; bad signals, priorities and bases; misuse that debug mode detects.
 //
 // Left out, because the original crashes: a loop, a priority or a time of a NULL base, and a NULL
-// event. Left out, because nobody may count on it: the order of the descriptors in one turn.
+// event. Left out, because it is undefined: the order of the descriptors in one turn.
+//
+// differential settings: debug,locks,precise,poll
+#include <limits.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -44,7 +47,7 @@ static void add_to_each(const char* what, int fd, short events) {
 static int closed_number(void) {
   const int fd = dup(0);
   close(fd);
-  return fd + 20;  // Out of the way of what the libraries open.
+  return fd + 20;  // Above the numbers that the libraries open.
 }
 
 static void bad_numbers(void) {
@@ -67,8 +70,27 @@ static void bad_numbers(void) {
   event_base_free(base);
 }
 
-// select() alone tells nothing about a bad number but fails as a whole, and so does the original's
-// loop from then on; so it is left out.
+// Numbers too large for any method. select() is not tested, since the original ends the program.
+static void numbers_too_large(void) {
+  event_set_log_callback(on_log);
+  static const int numbers[] = {1 << 27, (1 << 28) + 1, INT_MAX / 2, INT_MAX - 1, INT_MAX};
+  for (int method = 0; method < 2; method++) {
+    struct event_base* base = base_with(method, 0);
+    for (int i = 0; i < 5; i++) {
+      Subject subject = {"subject", NULL, NULL, 0};
+      printf("%s, fd %d\n", kMethodNames[method], numbers[i]);
+      open_subject(&subject, base, numbers[i], EV_READ);
+      show("add", event_add(subject.ev, NULL));
+      show("add with a timeout", add_in(subject.ev, 1000));
+      show_hex("pending", event_pending(subject.ev, 0xff, NULL));
+      free_subject(&subject);
+    }
+    event_base_free(base);
+  }
+}
+
+// select() alone does not report a bad number but fails as a whole, and so does the original's loop
+// from then on; so it is left out.
 static void closed_descriptors(void) {
   event_set_log_callback(on_log);
   for (int method = 0; method < 2; method++) {
@@ -135,7 +157,7 @@ static void closed_later(void) {
   for (int method = 0; method < kMethods; method++) closed_while_added(method);
 }
 
-// The number is another file by the time of the next call.
+// When the next call is made, the number names another file.
 static void number_reused(int flags, int del_before_close) {
   struct event_base* base = base_with(0, flags);
   int first[2];
@@ -173,7 +195,7 @@ static void numbers_reused(void) {
   number_reused(EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST, 1);
 }
 
-// The file lives on under another number, so that the kernel's set still has it.
+// The file stays open under another number, so the kernel's set still contains it.
 static void duplicates(void) {
   event_set_log_callback(on_log);
   for (int method = 0; method < kMethods; method++) {
@@ -358,6 +380,49 @@ static void proper_use(struct event_base* base) {
   libevent_global_shutdown();
 }
 
+// An event that was added when its base was freed does not count as added.
+static void set_up_after_base(struct event_base* base) {
+  int pair[2];
+  open_pair(pair);
+  static struct event memories[4];
+  static const short kinds[] = {EV_READ, EV_TIMEOUT, EV_SIGNAL, EV_READ | EV_PERSIST};
+  for (int i = 0; i < 4; i++) {
+    const int fd = kinds[i] & EV_SIGNAL ? SIGUSR1 : kinds[i] & EV_READ ? pair[i / 2] : -1;
+    event_assign(&memories[i], base, fd, kinds[i], on_subject, NULL);
+    add_in(&memories[i], 1000000);
+  }
+  event_active(&memories[3], EV_READ, 1);
+  event_base_free(base);
+  base = event_base_new();
+  for (int i = 0; i < 4; i++) {
+    show("assign", event_assign(&memories[i], base, -1, 0, on_subject, NULL));
+    show("add", add_in(&memories[i], 1000000));
+    show("del", event_del(&memories[i]));
+  }
+  event_base_free(base);
+}
+
+static void on_finalized(struct event* ev, void* arg) {
+  (void)ev;
+  (void)arg;
+  printf("  finalized\n");
+}
+
+// A finalized event may be deleted, freed, or assigned again.
+static void free_finalized(struct event_base* base) {
+  struct event* one = evtimer_new(base, on_subject, NULL);
+  event_finalize(0, one, on_finalized);
+  event_assign(&subject_memory, base, -1, 0, on_subject, NULL);
+  event_finalize(0, &subject_memory, on_finalized);
+  struct event* freed = evtimer_new(base, on_subject, NULL);
+  event_free_finalize(0, freed, on_finalized);
+  event_base_loop(base, EVLOOP_NONBLOCK);
+  show("del", event_del(one));
+  event_free(one);
+  show("assign", event_assign(&subject_memory, base, -1, 0, on_subject, NULL));
+  show("add", add_in(&subject_memory, 1000000));
+}
+
 static void on_fatal(int error) {
   printf("  fatal %d\n", error);
   fflush(stdout);
@@ -386,10 +451,11 @@ static void run_misuse(void (*misuse)(struct event_base*)) {
 
 static void debug_mode(void) {
   static void (*const misuses[])(struct event_base*) = {
-      proper_use,     add_unassigned,     del_unassigned,  pending_unassigned, assign_added,
-      unassign_added, add_after_unassign, enable_too_late, mix_edge_and_level, assign_blocking};
-  for (int i = 0; i < 10; i++) {
-    printf("misuse %d\n", i);
+      proper_use,         set_up_after_base,  free_finalized,     add_unassigned,
+      del_unassigned,     pending_unassigned, assign_added,       unassign_added,
+      add_after_unassign, enable_too_late,    mix_edge_and_level, assign_blocking};
+  for (size_t i = 0; i < sizeof misuses / sizeof *misuses; i++) {
+    printf("misuse %zu\n", i);
     run_misuse(misuses[i]);
   }
 }
@@ -397,6 +463,7 @@ static void debug_mode(void) {
 int main(int argc, char** argv) {
   static const Case cases[] = {
       {"descriptors: bad numbers", bad_numbers},
+      {"descriptors: numbers too large", numbers_too_large},
       {"descriptors: closed", closed_descriptors},
       {"descriptors: files", files},
       {"descriptors: closed later", closed_later},

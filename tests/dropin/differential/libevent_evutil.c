@@ -1,5 +1,5 @@
-// What event2/util.h reads, writes and compares, with random arguments: half of them built of the
-// pieces that addresses and numbers are made of, half of any bytes.
+// The parsing, formatting and comparing functions of event2/util.h, with random arguments: half of
+// them built of pieces of addresses and numbers, half of random bytes.
 // differential: --seeds 1:4000 --chunk 1000
 #include <errno.h>
 #include <event2/util.h>
@@ -50,7 +50,7 @@ static void random_pieces(char* text) {
   }
 }
 
-// An address that is well formed until something is put in or taken out of it.
+// Writes an address that is valid before a random change.
 static void random_address(char* text) {
   if (random_chance(40)) {
     sprintf(text, "%d.%d.%d.%d", random_below(260), random_below(260), random_below(260),
@@ -165,7 +165,8 @@ static void random_ip(unsigned char* bytes) {
   }
 }
 
-// With every room but the one where libevent forgets the last character, see evutil_addresses.cc.
+// Tries every size of buffer except the one for which libevent omits the last character (see
+// evutil_addresses.cc).
 static void write_addresses(void) {
   const int family = random_chance(70) ? AF_INET6 : AF_INET;
   unsigned char bytes[16];
@@ -218,7 +219,7 @@ static void compare_addresses(void) {
          sign(evutil_sockaddr_cmp((struct sockaddr*)&b, (struct sockaddr*)&a, with_port)));
 }
 
-// --- Names, of the kinds that ask no server ---
+// --- Names that need no server ---
 
 static void print_addrinfo(const struct addrinfo* one) {
   printf("  %x %d %d %d %s ", one->ai_flags, one->ai_family, one->ai_socktype, one->ai_protocol,

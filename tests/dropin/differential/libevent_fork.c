@@ -1,6 +1,8 @@
-// fork(): a child that calls event_reinit() has the events for itself, and whatever it does the
-// parent's go on; a child that does not touch its base disturbs nothing. Each step waits for the
-// one before it, so that only one process prints at a time.
+// fork(): after event_reinit() the child has its own events, and the parent's are unaffected by it;
+// a child that does not use its base changes nothing. Each step waits for the one before it, so
+// that only one process prints at a time.
+//
+// differential settings: debug,locks
 #include <pthread.h>
 #include <sys/wait.h>
 
@@ -12,7 +14,7 @@ static void on_end_of_child(pid_t child) {
   show_hex("the child ended with", status);
 }
 
-// Runs `inside` in a child and waits for it.
+// Runs `inside` in a child, and waits for its end.
 static void in_child(void (*inside)(struct event_base*), struct event_base* base) {
   fflush(stdout);
   const pid_t child = fork();
@@ -31,7 +33,7 @@ static void say_drain(Subject* self, evutil_socket_t fd, short what) {
   if (what & EV_READ) show("  read", drain(fd));
 }
 
-// One of each kind.
+// A watcher of each kind.
 static int pairs[3][2];
 static Subject reader = {"reader", NULL, say_drain, 0};
 static Subject writer = {"writer", NULL, NULL, 0};
@@ -106,7 +108,7 @@ static void a_child_of_a_base_with_changes_to_tell(void) {
   close_world(base);
 }
 
-// What was raised before is the parent's.
+// A signal raised before the fork belongs to the parent.
 static void reinit_and_look(struct event_base* base) {
   show("reinit", event_reinit(base));
   turn(base);
@@ -138,7 +140,7 @@ static void a_child_that_touches_nothing(void) {
   }
 }
 
-// What the child deletes is deleted there only.
+// Deletions in the child do not affect the parent.
 static void reinit_and_delete(struct event_base* base) {
   show("reinit", event_reinit(base));
   show("del", event_del(reader.ev));
@@ -245,18 +247,25 @@ static void on_once(evutil_socket_t fd, short what, void* arg) {
 
 static void reinit_keeps_what_is_pending(void) {
   struct event_base* base = open_world(0, 0);
-  const struct timeval duration = micros(2000);
-  const struct timeval* common = event_base_init_common_timeout(base, &duration);
   event_base_once(base, -1, EV_TIMEOUT, on_once, "at once", NULL);
   event_base_once(base, pairs[0][0], EV_READ, on_once, "read", NULL);
-  event_add(timer.ev, common);
   event_active(user.ev, EV_WRITE, 1);
   show("reinit", event_reinit(base));
   show_hex("user", event_pending(user.ev, 0xff, NULL));
-  show_hex("timer", event_pending(timer.ev, 0xff, NULL));
   turn(base);
   put(pairs[0][1], "r");
   turn(base);
+  close_world(base);
+}
+
+// No other event is ready when the timer is added, as it may expire before the next turn.
+static void reinit_keeps_a_common_timeout(void) {
+  struct event_base* base = open_world(0, 0);
+  const struct timeval duration = micros(2000);
+  turn(base);
+  event_add(timer.ev, event_base_init_common_timeout(base, &duration));
+  show("reinit", event_reinit(base));
+  show_hex("timer", event_pending(timer.ev, 0xff, NULL));
   show("loop", event_base_loop(base, EVLOOP_ONCE));
   close_world(base);
 }
@@ -281,7 +290,7 @@ static void* activate_user(void* base) {
   return NULL;
 }
 
-// Sleeps until another thread wakes it, in the child too.
+// Sleeps until another thread wakes the loop, also in the child.
 static void be_woken(struct event_base* base) {
   pthread_t thread;
   event_del(writer.ev);
@@ -321,6 +330,7 @@ int main(int argc, char** argv) {
       {"a child with threads", a_child_with_threads},
       {"reinit without a fork", reinit_without_a_fork},
       {"reinit keeps what is pending", reinit_keeps_what_is_pending},
+      {"reinit keeps a common timeout", reinit_keeps_a_common_timeout},
       {"reinit with a closed descriptor", reinit_with_a_closed_descriptor},
   };
   return run_cases(argc, argv, cases, sizeof cases / sizeof *cases);

@@ -1,9 +1,9 @@
 #pragma once
 
-// What the programs that compare evhttp share: requests as the program sees them, bytes on the
-// wire, and both ends of a connection in one process, on a clock that only the script moves.
+// Shared by the programs that compare evhttp: requests as the program sees them, bytes on the wire,
+// and both ends of a connection in one process, on a clock that only the script moves.
 //
-// Not shown are the date, ports, and EVHTTP_REQ_DEFER_FREE, which is set in more callbacks here.
+// Not printed are the date, ports, and EVHTTP_REQ_DEFER_FREE, which is set in more callbacks here.
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,11 +22,11 @@
 
 enum { kWireMost = 60000, kTurnsMost = 60, kQuiet = 4 };
 
-// No two timeouts are equal: their order would not be defined.
+// Timeouts are unique, since the order of equal ones is undefined.
 enum { kApart = 101 * kMicrosecond };
 
 static struct event_base* base;
-static int hides_input;  // How much has been read that nobody asks for yet.
+static int hides_input;  // Hides how much unrequested input was read.
 
 static inline const char* text_of(const char* text) { return text ? text : "(null)"; }
 
@@ -45,7 +45,7 @@ static inline void print_bytes(const char* bytes, size_t size) {
   }
 }
 
-// The length of a date, and of what says whose it is, is always the same.
+// Replaces the date, which has a fixed length.
 static inline void hide_dates(char* bytes, size_t size) {
   static const char name[] = "\r\nDate: ";
   const size_t prefix = sizeof name - 1;
@@ -54,7 +54,7 @@ static inline void hide_dates(char* bytes, size_t size) {
   }
 }
 
-// The original sends its own pages in answer to HEAD, too: behind a head without a length.
+// The original sends its own pages also in response to HEAD, after a header without a length.
 static inline size_t without_pages(char* bytes, size_t size) {
   static const char end_of_head[] = "\r\n\r\n<";
   static const char end_of_page[] = "</html>\n";
@@ -118,7 +118,7 @@ static inline void print_request(struct evhttp_request* request) {
   }
 }
 
-// Calls of the script's own, past the weather that the library may be in.
+// The script's own system calls, which the weather of the library under test must not affect.
 static inline void send_bytes(int fd, const char* bytes, size_t size) {
   syscall(SYS_sendto, fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT, NULL, 0);
 }
@@ -127,15 +127,20 @@ static inline int accept_one(int fd) {
   return (int)syscall(SYS_accept4, fd, NULL, NULL, SOCK_NONBLOCK);
 }
 
-// Prints what has come; -1 when that was the end.
+// `bytes` has room for one more.
+static inline void print_received(int number, char* bytes, size_t size) {
+  hide_dates(bytes, size);
+  printf("  wire %d: ", number);
+  print_bytes(bytes, without_pages(bytes, size));
+  printf("\n");
+}
+
+// Prints the bytes that arrived; returns -1 at the end.
 static inline int print_wire(int number, int fd) {
   static char bytes[kWireMost + 1];
   const ssize_t size = syscall(SYS_recvfrom, fd, bytes, kWireMost, MSG_DONTWAIT, NULL, NULL);
   if (size > 0) {
-    hide_dates(bytes, (size_t)size);
-    printf("  wire %d: ", number);
-    print_bytes(bytes, without_pages(bytes, (size_t)size));
-    printf("\n");
+    print_received(number, bytes, (size_t)size);
     return 1;
   }
   if (size < 0 && errno == EAGAIN) return 0;
@@ -143,13 +148,13 @@ static inline int print_wire(int number, int fd) {
   return -1;
 }
 
-// Otherwise bytes wait for what the other side acknowledges, in real time.
+// Otherwise bytes wait for the other side's acknowledgement, in real time.
 static inline void send_at_once(int fd) {
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-// While this is open and nobody listens, no other process gets the port.
+// While this socket is open without listening, no other process gets the port.
 static inline int bind_at(const struct sockaddr_in* address) {
   const int on = 1;
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
@@ -158,7 +163,7 @@ static inline int bind_at(const struct sockaddr_in* address) {
   return fd;
 }
 
-// Whose connections have the option, too.
+// Accepted connections inherit the option.
 static inline int listen_at(const struct sockaddr_in* address) {
   const int fd = bind_at(address);
   send_at_once(fd);
@@ -182,7 +187,7 @@ static inline int open_listener(struct sockaddr_in* address) {
   return fd;
 }
 
-// All memory of the library, so that what it forgets is seen.
+// Counts the library's memory, to detect leaks.
 static long memory_blocks;
 
 static inline void* count_malloc(size_t size) {
@@ -202,7 +207,7 @@ static inline void count_free(void* memory) {
 
 static inline void on_stuck(void) { event_base_loopbreak(base); }
 
-// The last word before the original ends the program is part of that end.
+// The message before the original aborts the program is part of the result.
 static inline void on_log(int severity, const char* text) {
   (void)text;
   if (severity == EVENT_LOG_ERR) return;

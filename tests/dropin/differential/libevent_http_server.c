@@ -1,16 +1,17 @@
 // Random scripts over a server of evhttp: raw clients in the same process send requests, whole and
-// in pieces, right and wrong, and the target of each says what the server's callback does with it.
+// in pieces, right and wrong; the target of each selects the action of the server's callback.
 //
-// Less than 4,096 bytes are sent at once: the original reads no more. Left out is what the drop-in
-// refuses or does otherwise on purpose (docs/drop-in.md), above all bodies whose length is
-// ambiguous, bytes behind an answer that has no body, and requests that wait when the end of their
-// client comes.
+// Less than 4,096 bytes are sent at once: the original reads no more. Left out are requests that
+// the drop-in rejects, or handles differently, on purpose (docs/drop-in.md), above all bodies whose
+// length is ambiguous, bytes after a response without a body, and requests that are queued when
+// their client ends.
 //
 // With `--clients 1`, for weather, there is one client, which does not leave, and how much of its
-// requests was read early is not shown: there what happens at once happens in any order.
+// requests was read early is not printed: in weather the order of concurrent events is undefined.
 //
 // differential: --seeds 1:800
 // differential in weather: --seeds 1:400 --chunk 50 -- --clients 1
+// differential settings: debug,changelist,precise,poll,select
 #include "libevent_http.h"
 
 enum { kClients = 3, kTextMost = 3800, kWaitMost = 12 };
@@ -18,7 +19,7 @@ enum { kClients = 3, kTextMost = 3800, kWaitMost = 12 };
 typedef struct Client {
   int fd;
   int life;
-  char rest[kTextMost + 400];  // Of a request that is sent in pieces.
+  char rest[kTextMost + 400];  // The rest of a request that is sent in pieces.
   size_t rest_size;
 } Client;
 
@@ -31,15 +32,15 @@ static struct evhttp* server;
 static struct sockaddr_in address;
 static Client clients[kClients];
 static int client_count = kClients;
-static Held held;  // The request that was not answered yet, if there is one.
+static Held held;  // The request without a response yet, if any.
 static int serial;
-static int has_pipelined;  // A client may have sent more than was answered.
+static int has_pipelined;  // A client may have pipelined requests.
 
-// ---- what the server does
+// ---- the server
 
 static void on_close(struct evhttp_connection* connection, void* arg) {
   printf("  closed %d, held %d\n", (int)(intptr_t)arg, held.request != NULL);
-  // One whose client has left is the program's by now; any other goes with its connection.
+  // A request whose client has left belongs to the program; any other is freed with its connection.
   if (held.request && held.request->evcon == connection) held.request = NULL;
 }
 
@@ -73,7 +74,7 @@ static void prepare(struct evhttp_request* request) {
   if (asks(request, "before")) evbuffer_add(request->output_buffer, "before ", 7);
 }
 
-// Whether bytes may follow the head of its answer.
+// Returns whether the response may have a body.
 static int may_send(const struct evhttp_request* request, int code) {
   return request->type != EVHTTP_REQ_HEAD && code != 204 && code != 304 && code / 100 != 1;
 }
@@ -128,8 +129,8 @@ static void send_piece(struct evhttp_request* request) {
   evbuffer_free(piece);
 }
 
-// Not to a client of 1.0 that wants to stay: the original then says that the length is 0. Nor with
-// a part of the body: it would be in no chunk.
+// Not to a client of 1.0 that asks to keep the connection: the original then sends a length of 0.
+// Nor after a part of the body was added: it would not be in a chunk.
 static int may_begin(struct evhttp_request* request) {
   if (evbuffer_get_length(request->output_buffer) != 0) return 0;
   const char* connection = evhttp_find_header(request->input_headers, "Connection");
@@ -182,7 +183,7 @@ static void on_request(struct evhttp_request* request, void* arg) {
   }
 }
 
-// ---- what the clients send
+// ---- the clients
 
 static const char* pick(const char* const* texts, int count) { return texts[random_below(count)]; }
 #define PICK(texts) pick(texts, (int)(sizeof(texts) / sizeof(texts)[0]))
@@ -239,7 +240,10 @@ static void add_chunks(char* to) {
   if (random_chance(6)) strcat(to, PICK(wrong));
   strcat(to, "0");
   add_line_end(to);
+  static const char* const wrong_fields[] = {"no colon\r\n", " first\r\n", "T: u\rv\r\n",
+                                             "T: u\r\nno colon\r\n"};
   if (random_chance(20)) strcat(to, "T: u\r\n");
+  if (random_chance(4)) strcat(to, PICK(wrong_fields));
   add_line_end(to);
 }
 

@@ -1,5 +1,5 @@
-// What the library says and how: severities, the default form on stderr, the callbacks; and how it
-// ends the program.
+// The library's log messages: severities, the default form on stderr, the callbacks; and fatal
+// errors.
 // differential: --stderr
 #include <errno.h>
 #include <event2/event.h>
@@ -21,7 +21,7 @@ static void leave(int error) {
 
 static void warn(void) { evutil_make_socket_nonblocking(-1); }
 
-// Calling it twice is an error that libevent ends the program for.
+// A second call is an error for which libevent ends the program.
 static void end_program(void) {
   event_enable_debug_mode();
   event_enable_debug_mode();
@@ -81,7 +81,7 @@ static void make_base(void) {
   event_base_free(base);
 }
 
-// What the lines say, and how many there are, is each library's own affair.
+// The number and text of debug messages differ between the libraries.
 static void debug_logging(void) {
   event_set_log_callback(find_unasked);
   make_base();

@@ -1,5 +1,7 @@
-// The loop as a whole: its flags and results, leaving it, loops inside loops, events of one time,
-// finalizers, looking at what is there, the calls without a base. On the clock of virtual_steps.h.
+// The loop as a whole: its flags and results, leaving it, nested loops, events due at the same
+// time, finalizers, listing events, the calls without a base. On the clock of virtual_steps.h.
+//
+// differential settings: debug,changelist,precise,poll,select
 #include "libevent_cases.h"
 #include "virtual_steps.h"
 
@@ -276,7 +278,7 @@ static void freed_without_finalizers(void) {
   printf("freed\n");
 }
 
-// ---- looking at what is there
+// ---- listing events
 
 static struct event* sought;
 
@@ -316,14 +318,14 @@ static void each_event(void) {
   close_pair(pair);
 }
 
-// Events of a library's own are marked as such.
+// Returns whether the line is marked as that of an internal event.
 static int is_internal(const char* line) {
   const char* end = strchr(line, '\n');
   const char* mark = strstr(line, "Internal");
   return mark && end && mark < end;
 }
 
-// Addresses differ from run to run.
+// Prints the dump without addresses, which differ between runs.
 static void print_dump(struct event_base* base) {
   static char text[16384];
   memset(text, 0, sizeof text);
@@ -362,7 +364,7 @@ static void dump(void) {
   static const short kinds[] = {EV_READ, EV_WRITE | EV_PERSIST, EV_READ | EV_ET | EV_CLOSED};
   struct event_base* base = open_base();
   const struct timeval timeout = micros(1500000);
-  const int fd = 50;  // The same on both, whatever they have opened.
+  const int fd = 50;  // One number on both, whatever they have opened.
   int pair[2];
   open_pair(pair);
   dup2(pair[0], fd);

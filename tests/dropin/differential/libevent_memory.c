@@ -1,6 +1,8 @@
-// event_set_mem_functions: everything that the library takes and gives back goes by the program's
-// functions, to the last byte, and what did not come from them never gets to them. The functions
-// mark their blocks, so that a block of libc's would be seen.
+// event_set_mem_functions: the library allocates and frees everything with the program's functions,
+// and passes no other memory to them. The functions mark their blocks, so that a block of libc's is
+// detected.
+//
+// differential settings: debug,changelist,precise,poll,select
 #include <errno.h>
 #include <event2/event.h>
 #include <event2/http.h>
@@ -20,9 +22,9 @@ static const uint64_t kMark = 0x5eed5eed5eed5eedULL;
 
 static int blocks;   // Taken and not given back.
 static int foreign;  // Given back, and not ours.
-static int nulls;    // Given back, and nothing: a program's function need not stand that.
+static int nulls;    // Null pointers passed to free.
 static int taken;
-static int fail_after = -1;  // The blocks that there is still memory for, if any count.
+static int fail_after = -1;  // The blocks until memory runs out; -1: never.
 
 static void* take(size_t size) {
   if (fail_after == 0) {
@@ -213,8 +215,8 @@ static void lists(void) {
   evhttp_clear_headers(&list);
 }
 
-// With memory for so many blocks and no more, up to where there is enough. How many a function
-// needs is the library's own business, and so are its words then.
+// Runs with memory for 0, 1, 2 ... blocks, up to where there is enough. How many a function needs
+// may differ between the libraries, and then so may its messages.
 static void texts_of_http(void) {
   use_ours();
   event_set_log_callback(on_log);

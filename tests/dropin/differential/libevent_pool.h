@@ -1,7 +1,7 @@
 #pragma once
 
-// The world of one script of libevent_script.c: bases, a pool of events, descriptors, signals; how
-// they are made and taken down, and what is printed about them.
+// The world of one script of libevent_script.c: bases, a pool of events, descriptors, signals;
+// their creation and destruction, and the output about them.
 
 #include <errno.h>
 #include <event2/event.h>
@@ -27,12 +27,12 @@ enum {
 };
 
 typedef struct Slot {
-  struct event* ev;  // NULL: nothing is assigned.
+  struct event* ev;  // NULL: no event is assigned.
   struct event memory;
   int number;
   int life;  // How often the slot was used.
   int base;
-  int end;  // The descriptor it watches; -1: none.
+  int end;  // The watched descriptor; -1: none.
   int is_heap;
   int is_finalizing;
 } Slot;
@@ -49,12 +49,12 @@ static int ends;
 static int ends_are_edge[kEndsMax];
 static int end_fds[kEndsMax];
 static int peer_fds[kEndsMax];
-static int has_closed;  // The method knows EV_CLOSED.
+static int has_closed;  // The method supports EV_CLOSED.
 static const struct timeval* common_timeout;
 static int once_count;
 static int once_micros;
 static int calls_left;
-static int fuel;  // Callbacks do nothing more when it is spent, so that every script ends.
+static int fuel;  // When it is used up, callbacks make no more calls, so every script ends.
 static const int signal_numbers[kSignalNumbers] = {SIGUSR1, SIGUSR2, SIGHUP};
 static int stray_signals;
 static long blocks_taken;
@@ -111,11 +111,11 @@ static inline Slot* live_slot(void) {
 
 static inline struct event_base* any_base(void) { return bases[random_below(base_count)]; }
 
-// For what is armed once: never the same, and never what a slot can have.
+// Returns a unique timeout for once events, which no slot can have.
 static inline int unique_micros(void) { return 1 + once_micros++ % 100; }
 
-// Before now, or with microseconds that are none. No two of them are equal either: those below zero
-// are one event's alone, as they come with their second.
+// Returns a time before now, or one with microseconds out of range. All are unique: the prime
+// belongs to one event.
 static inline struct timeval odd_timeout(int number, int prime) {
   switch (random_below(3)) {
     case 0:
@@ -128,7 +128,7 @@ static inline struct timeval odd_timeout(int number, int prime) {
 }
 
 static inline const struct timeval* choose_timeout(const Slot* slot, struct timeval* timeout) {
-  // Multiples of different primes below kStep differ, however often a persistent event was armed.
+  // Multiples of different primes below kStep differ, however often a persistent event was added.
   static const int primes[kSlots] = {101, 103, 107, 109, 113, 127, 131,
                                      137, 139, 149, 151, 157, 163, 167};
   if (random_chance(slot->end >= 0 || kind == kSignals ? 50 : 20)) return NULL;
@@ -157,14 +157,14 @@ static inline void print_pending(const Slot* slot) {
   struct timeval until = {0, 0};
   const int mask = event_pending(slot->ev, 0xff, &until);
   say("pending %s %#x flags=%#x", name_of(slot), mask, slot->ev->ev_evcallback.evcb_flags);
-  // The original tells a time that is not so of a deadline with microseconds below zero.
+  // For a deadline with negative microseconds the original returns a wrong time.
   if (slot->number != kOddSlot && slot->ev->ev_evcallback.evcb_flags & EVLIST_TIMEOUT)
     printf(" in %lld", -(long long)behind_wall_clock(&until));
   printf("\n");
 }
 
 static inline void print_counts(struct event_base* base) {
-  // Of a signal, a common timeout and a wake-up the libraries have events of their own.
+  // The libraries have different internal events for signals, common timeouts and wake-ups.
   if (kind != kDescriptors) return;
   say("counts: %d active, %d virtual, %d added, all %d\n",
       event_base_get_num_events(base, EVENT_BASE_COUNT_ACTIVE),
@@ -184,7 +184,7 @@ static inline int note_each(const struct event_base* base, const struct event* e
   return 0;
 }
 
-// In which order they come is nobody's promise.
+// The order of the events is undefined.
 static inline void print_each(struct event_base* base) {
   char found[kSlots] = {0};
   say("foreach");
@@ -208,8 +208,8 @@ static inline void drop_event(Slot* slot) {
   slot->ev = NULL;
 }
 
-// A signal's event that was deleted with calls left to make is not touched again: the original then
-// writes to where its loop over the calls had been on the stack.
+// A signal's event that was deleted while calls are left is not used again: the original then
+// writes to a stale pointer into its stack.
 static inline void leave_self(Slot* slot) {
   if (is_signal(slot)) {
     drop_event(slot);
@@ -339,7 +339,7 @@ static inline struct event_config* choose_config(int method) {
   if (random_chance(20)) event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
   if (kind != kCommonTimeout && random_chance(25)) {
     const struct timeval interval = {0, random_below(3) * kStep};
-    // No call at all in a batch: the original then runs less urgent events first.
+    // Not 0 calls: the original would then run events of lower priority first.
     const int calls = random_chance(40) ? -1 : 1 + random_below(3);
     event_config_set_max_dispatch_interval(config, random_chance(50) ? &interval : NULL, calls,
                                            random_below(3));
@@ -368,7 +368,7 @@ static inline void break_running(void) {
   }
 }
 
-// After a slow callback the original sleeps too long, unless its loop is told how late it is.
+// After a slow callback the original sleeps too long unless its cached time is updated.
 static inline void tell_time(void) {
   for (int i = 0; i < base_count; i++) event_base_update_cache_time(bases[i]);
 }
@@ -386,12 +386,12 @@ static inline void run_loop(int index, int flags) {
   depth--;
   tell_time();
   say("loop -> %d exit=%d break=%d", value, event_base_got_exit(base), event_base_got_break(base));
-  // A common timeout may wake a loop for events that are gone.
+  // A common timeout may wake a loop although its events are gone.
   if (kind != kCommonTimeout) printf(", %lld later", (long long)(micros_now() - begin));
   printf("\n");
 }
 
-// ---- from the first line of a script to the last
+// ---- one script, from its first line to its last
 
 static inline void* counting_malloc(size_t size) {
   blocks_taken++;
@@ -439,7 +439,7 @@ static inline void open_pool(void) {
                                         : 1 + random_below(3);
   base_count = kind == kDescriptors && random_chance(20) ? 2 : 1;
   for (int i = 0; i < base_count; i++) open_base(i, method);
-  // Whether an event that is deleted and added again meets its edge anew is then a matter of luck.
+  // Whether an event that is deleted and added again sees its edge again is undefined then.
   if (strstr(event_base_get_method(bases[0]), "changelist")) {
     memset(ends_are_edge, 0, sizeof ends_are_edge);
   }

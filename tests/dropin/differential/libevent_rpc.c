@@ -1,9 +1,10 @@
-// Remote calls, case by case: what is sent, what is refused, hooks, pauses, errors, and what is
-// left when a pool or a base is freed in the middle.
+// Remote calls, case by case: messages sent, calls rejected, hooks, pauses, errors, and the effects
+// of freeing a pool or a base in the middle.
 // differential: --undefined
+// differential settings: debug,locks,changelist,precise
 #include "libevent_rpc.h"
 
-static EVRPC_STRUCT(Ask) * held;  // A request that is not answered yet.
+static EVRPC_STRUCT(Ask) * held;  // A request without a response yet.
 
 // ---- the server's callbacks
 
@@ -131,7 +132,7 @@ static void raw_requests(void) {
 static int refuse_with(void* msg, struct evbuffer* bytes) {
   evbuffer_drain(bytes, evbuffer_get_length(bytes));
   note_number_assign(msg, 0);
-  return 1;  // Only -1 is a failure.
+  return 1;  // Only -1 means failure.
 }
 
 static int complete_with(void* msg) { return msg != NULL; }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Remote calls: a message as event_rpcgen.py writes it, by hand, and a world with a server and a
+// Remote calls: a message as event_rpcgen.py would generate it, written by hand, and a server and a
 // pool of connections to it on one base.
 
 #include <event2/buffer.h>
@@ -21,7 +21,7 @@
 
 #include "harness.h"
 
-// ---- a message: a number, which it must have, a text, and an array of numbers
+// ---- a message: a required number, a text, and an array of numbers
 
 struct note;
 
@@ -47,7 +47,7 @@ struct note {
 
 enum { kNumberTag = 1, kTextTag, kSeriesTag };
 
-static int notes;  // That were made and not freed.
+static int notes;  // Created and not freed.
 
 static int note_number_assign(struct note* msg, ev_uint32_t value) {
   msg->number_set = 1;
@@ -176,12 +176,12 @@ static struct evhttp* server;
 static ev_uint16_t port;
 static struct evrpc_base* rpcs;
 static struct evrpc_pool* pool;
-static int ends;  // Calls that are over.
+static int ends;  // Completed calls.
 
 static void open_world(void) {
   struct sockaddr_in address;
   socklen_t size = sizeof address;
-  base = event_init();  // evhttp_connection_new() takes the current base.
+  base = event_init();  // evhttp_connection_new() uses the current base.
   server = evhttp_new(base);
   struct evhttp_bound_socket* bound = evhttp_bind_socket_with_handle(server, "127.0.0.1", 0);
   getsockname(evhttp_bound_socket_get_fd(bound), (struct sockaddr*)&address, &size);
@@ -204,7 +204,7 @@ static void on_time_up(evutil_socket_t fd, short what, void* is_up) {
   *(int*)is_up = 1;
 }
 
-// Until so many calls are over, or for that long; whether they are.
+// Runs until so many calls are complete, or for the time. Returns whether they are.
 static inline int run(int count, int milliseconds) {
   const struct timeval time = {milliseconds / 1000, milliseconds % 1000 * 1000};
   int is_up = 0;
@@ -219,7 +219,7 @@ static inline void until(int count) {
   if (!run(count, kPatience)) printf("lost patience\n");
 }
 
-// For what comes to no end: long enough for whatever happens to have happened.
+// For calls that never complete: runs long enough for everything else to happen.
 static inline void settle(void) { run(INT_MAX, kMoment); }
 
 static void close_world(void) {
@@ -241,7 +241,7 @@ static inline void on_done(struct evrpc_status* status, struct note* request, st
   ends++;
 }
 
-// A call whose reply has something in it already, to see what becomes of that.
+// Makes a call whose reply is not empty, to show whether it is cleared.
 static inline int ask(ev_uint32_t number, const char* name) {
   struct note* request = note_new();
   struct note* reply = note_new();

@@ -1,9 +1,9 @@
-// Remote calls by random: calls over some connections, hooks that go on, terminate, pause or change
-// what is sent, requests that are held, resumed and answered in any order, and pools that are freed
-// with all of that under way.
+// Random remote calls: calls over some connections, hooks that continue, terminate, pause or change
+// messages, requests that are held, resumed and answered in any order, and pools that are freed
+// meanwhile.
 //
-// No clock says when a step is over: a request of plain HTTP on the same base goes to and fro until
-// nothing is said meanwhile. With several connections at work the lines of a step are sorted.
+// A step is over when a plain HTTP request on the same base gets its response while nothing else is
+// printed; no clock is involved. With several active connections the lines of a step are sorted.
 // differential: --seeds 1:200 --chunk 100
 #include <stdarg.h>
 
@@ -64,7 +64,7 @@ static void wait_for_quiet(void) {
   print_lines();
 }
 
-// ---- what is under way
+// ---- operations in progress
 
 typedef struct Paused {
   void* owner;
@@ -76,7 +76,7 @@ static Paused paused[kMost];
 static int paused_count;
 static EVRPC_STRUCT(Ask) * held[kMost];
 static int held_count;
-static int holds;  // Whether the server holds its requests.
+static int holds;  // Whether the server delays its responses.
 static int calls;
 
 typedef struct Hook {
@@ -84,7 +84,7 @@ typedef struct Hook {
   enum EVRPC_HOOK_TYPE type;
   void* handle;
   int number;
-  int percent[4];  // How likely it terminates, pauses, adds bytes, removes itself.
+  int percent[4];  // Chances to end, pause, add bytes, remove itself.
 } Hook;
 
 static Hook* hooks[kMost];
@@ -116,7 +116,7 @@ static void remove_hook(int index) {
   say("hook %d removed %d %d", hook->number, wrong, right);
 }
 
-// The number of the call, which every message begins with, if it has four digits.
+// Returns the number of the call, with which every message begins, if it has four digits.
 static int number_in(struct evbuffer* bytes) {
   unsigned char head[5] = {0};
   evbuffer_copyout(bytes, head, sizeof head);
@@ -133,7 +133,7 @@ static void look_at_meta(const Hook* hook, void* context) {
   evrpc_hook_add_meta(context, key, hook->type == EVRPC_INPUT ? "input" : "output", 8);
 }
 
-// Depends on nothing but the hook and the call: with several connections the order is not fixed.
+// Depends only on the hook and the call, since several connections have no fixed order.
 static int decide(const Hook* hook, int number) {
   const unsigned mixed = (unsigned)(hook->number * 7919 + number * 104729) * 2654435761U;
   return (int)(mixed >> 16) % 100;
@@ -177,7 +177,7 @@ static void add_hook(void* owner) {
 static void answer(EVRPC_STRUCT(Ask) * rpc) {
   ev_uint32_t number = 0;
   EVTAG_GET(rpc->request, number, &number);
-  if (number % 7 != 0) EVTAG_ASSIGN(rpc->reply, number, number);  // Else it is not complete.
+  if (number % 7 != 0) EVTAG_ASSIGN(rpc->reply, number, number);  // Otherwise incomplete.
   EVTAG_ASSIGN(rpc->reply, text, "answer");
   EVRPC_REQUEST_DONE(rpc);
 }
@@ -209,7 +209,7 @@ static void on_over(struct evrpc_status* status, struct note* request, struct no
 static void make_call(void) {
   if (connection_count == 0 || calls == kCallsMost) return;
   struct note* request = note_new();
-  struct note* reply = note_new();  // Not empty, to see when it is cleared.
+  struct note* reply = note_new();  // Not empty, to show when it is cleared.
   EVTAG_ASSIGN(request, number, (ev_uint32_t)(0x1000 + ++calls));
   EVTAG_ASSIGN(reply, number, 1);
   printf("call %x: %d\n", 0x1000 + calls,
@@ -266,7 +266,7 @@ static void renew_pool(void) {
   connection_count = 0;
 }
 
-// With requests under way the original would use what it has freed.
+// With requests in progress the original would use freed memory.
 static void change_registration(void) {
   wait_for_quiet();
   if (held_count > 0 || paused_count > 0) return;

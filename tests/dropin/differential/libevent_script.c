@@ -1,15 +1,16 @@
 // Random scripts over a pool of events: every seed is a script, which prints each call with its
-// result and each callback with what it was told. On a clock that only the script moves
-// (virtual_steps.h), so that there is nothing to wait for and no order is left to chance.
+// result and each callback with its arguments. The clock moves only with the script
+// (virtual_steps.h), so that no wait blocks and the order is reproducible.
 //
-// Nobody promises an order among several descriptors that are ready in one turn, between a signal
-// and whatever else happens in it, or of equal deadlines. So descriptors and signals have
-// priorities of their own, and no two deadlines are equal.
+// The order is undefined among several descriptors that are ready in one turn, between a signal and
+// other events in it, and of equal deadlines. So descriptors and signals have unique priorities,
+// and no two deadlines are equal.
 //
 // differential: --seeds 1:6000
+// differential settings: debug,changelist,precise,poll,select
 #include "libevent_pool.h"
 
-// ---- what scripts and callbacks may do
+// ---- operations of scripts and callbacks
 
 static void op_make(void) {
   Slot* slot = any_slot();
@@ -42,7 +43,7 @@ static void op_del(void) {
                     : event_del(slot->ev));
 }
 
-// Not of a signal: the original forgets the calls that are to be made.
+// Not of a signal: the original loses its pending calls.
 static void op_remove_timer(void) {
   Slot* slot = live_slot();
   if (!slot || is_signal(slot)) return;
@@ -50,8 +51,9 @@ static void op_remove_timer(void) {
   result(event_remove_timer(slot->ev));
 }
 
-// An event of a signal whose callback runs may have calls left to make. When it was activated again
-// or finalized meanwhile, the original makes them even after it was freed, so scripts do neither.
+// While the callback of a signal's event runs, more calls may be left. If the event is activated
+// again or finalized meanwhile, the original makes them even after it was freed, so scripts do
+// neither.
 static void op_active(void) {
   static const short results[] = {EV_READ, EV_WRITE,  EV_TIMEOUT, EV_READ | EV_WRITE,
                                   0,       EV_SIGNAL, 0x4000,     -1};
@@ -140,7 +142,7 @@ static void op_once(void) {
   const int number = ++once_count;
   struct timeval timeout = {0, random_below(3) * kStep + unique_micros()};
   const struct timeval* given = random_chance(30) ? NULL : &timeout;
-  // Of a descriptor only with one alone: a once event cannot be given a priority.
+  // With a descriptor only if there is just one: a once event cannot have a priority.
   const int with_fd = ends == 1 && !ends_are_edge[0] && random_chance(30);
   const short what = (short)(!with_fd            ? EV_TIMEOUT
                              : random_chance(50) ? EV_READ
@@ -204,7 +206,7 @@ static void op_time(void) {
   say("gettimeofday_cached is %lld behind\n", (long long)behind_wall_clock(&now));
 }
 
-// From a callback: of its own base an error, of the other one a loop inside the loop.
+// In a callback: an error on its own base, a nested loop on the other one.
 static void op_nested(void) {
   if (depth == 0) return;
   const int index = random_below(base_count);
@@ -214,11 +216,11 @@ static void op_nested(void) {
 typedef struct Op {
   int weight;
   void (*run)(void);
-  int is_activation;  // Not in scripts with a common timeout, see below.
+  int is_activation;  // Not in scripts with a common timeout: see below.
 } Op;
 
-// Where events with a common timeout stand among others that are due in the same turn is not said,
-// so scripts with one have nothing else that becomes active, and add no event in a callback.
+// The order of events with a common timeout among others that are due in the same turn is
+// undefined, so scripts with one activate no other events, and add no event in a callback.
 static const Op ops[] = {
     {8, op_make, 0},    {20, op_add, 0},     {8, op_del, 0},     {3, op_remove_timer, 0},
     {9, op_active, 1},  {3, op_free, 0},     {6, op_pending, 0}, {3, op_priority, 0},

@@ -1,5 +1,5 @@
-// Functions that programs seldom call, and no script of this directory: servers and clients on
-// sockets of their own making, and DNS without an evdns_base.
+// Functions that programs seldom call, and no script of this directory uses: servers and clients on
+// given sockets, and DNS without an evdns_base.
 #include <arpa/inet.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -25,14 +25,20 @@ static ev_uint16_t port_of(int fd) {
   return ntohs(address.sin_port);
 }
 
-// That nobody has had it lately.
+// Returns a port that was free a moment ago. It is below the ephemeral range, which sockets of
+// other tests use.
 static ev_uint16_t free_port(void) {
-  const struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001)};
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  bind(fd, (const struct sockaddr*)&any, sizeof any);
-  const ev_uint16_t port = port_of(fd);
-  close(fd);
-  return port;
+  static unsigned turn;
+  for (;;) {
+    const ev_uint16_t port =
+        (ev_uint16_t)(10000 + ((unsigned)getpid() * 31 + ++turn * 7919) % 20000);
+    const struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(0x7f000001)};
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    const int refused = bind(fd, (const struct sockaddr*)&address, sizeof address);
+    close(fd);
+    if (!refused) return port;
+  }
 }
 
 // ---- HTTP

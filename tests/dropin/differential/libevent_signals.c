@@ -1,6 +1,6 @@
-// Signals: how often a callback is called, who else is called, what becomes of the handler that was
-// there before, which base gets a signal. On the clock of virtual_steps.h, where a wait without end
-// is what a signal interrupts.
+// Signals: how often a callback is called, which others are called, the restored handler, and the
+// base that receives a signal. On the clock of virtual_steps.h, where a signal interrupts an
+// infinite wait.
 #include <sys/wait.h>
 
 #include "libevent_cases.h"
@@ -85,7 +85,7 @@ static void all_events_of_a_signal(void) {
   event_base_free(base);
 }
 
-// ---- inside the callback, with calls left
+// ---- in the callback, while calls are left
 
 static void del_self(Subject* self, evutil_socket_t fd, short what) {
   (void)fd, (void)what;
@@ -169,7 +169,7 @@ static void signals_with_timeouts(void) {
   }
 }
 
-// ---- the handler that was there before
+// ---- the previous handler
 
 static int handled;
 
@@ -273,7 +273,7 @@ static void two_bases_at_once(void) {
   loop_with(second, EVLOOP_NONBLOCK);
   event_del(b.ev);
   event_del(a.ev);
-  event_set_log_callback(ignore_log);  // The original still warns, though one base has them all.
+  event_set_log_callback(ignore_log);  // The original warns although one base has all signals.
   event_add(a.ev, NULL);
   raise(SIGUSR1);
   loop_with(first, EVLOOP_NONBLOCK);

@@ -1,5 +1,5 @@
 // The settings of sockets, the clocks and the random bytes of event2/util.h: on descriptors of
-// every kind, what each call returns, what it has changed and what it warns of.
+// every kind, the result of each call, its effect and its warnings.
 // differential: --stderr
 #include <errno.h>
 #include <event2/event.h>
@@ -93,7 +93,7 @@ static double seconds_of(clockid_t clock) {
   return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-// Which of the clocks a timer was read from: the one that is as it was just before, or just after.
+// Prints which clock a timer uses: the one whose time, just before or just after, matches.
 static void print_clock(const char* name, struct evutil_monotonic_timer* timer) {
   static const struct {
     const char* name;

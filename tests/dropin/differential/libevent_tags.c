@@ -1,4 +1,4 @@
-// Tagged data: what is written, and what becomes of good, bad and random bytes.
+// Tagged data: the encoding, and the decoding of good, bad and random bytes.
 //
 // differential: --seeds 1:500
 #include <event2/buffer.h>
@@ -54,7 +54,7 @@ static void write_something(void) {
   evbuffer_free(payload);
 }
 
-// What was written, cut off, changed, or nothing of it.
+// Returns encoded bytes, truncated or changed ones, or random ones.
 static struct evbuffer* something(void) {
   unsigned char bytes[kBytes * 8];
   written = evbuffer_new();
@@ -74,7 +74,7 @@ static struct evbuffer* something(void) {
     if (random_chance(80)) {
       evbuffer_add(written, bytes + i, 1);
     } else {
-      struct evbuffer* one = evbuffer_new();  // So that it is not all contiguous.
+      struct evbuffer* one = evbuffer_new();  // Makes the bytes not contiguous.
       evbuffer_add(one, bytes + i, 1);
       evbuffer_add_buffer(written, one);
       evbuffer_free(one);

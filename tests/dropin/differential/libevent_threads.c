@@ -1,6 +1,6 @@
-// Several threads and one base: who wakes a sleeping loop, who waits for a running callback, what
-// the program's own locks see, and that nothing is lost in a crowd. Where time passes, the result
-// is the same whatever the pace: a thread that has to be waited for is, by a semaphore.
+// Several threads and one base: waking a sleeping loop, waiting for a running callback, the calls
+// of the program's own locks, and many threads that lose no event. Where time passes, the result
+// does not depend on it: semaphores order the threads.
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -9,10 +9,10 @@
 
 static const long kFar = 3600L * 1000000;
 
-// Only for what comes out the same without: that a loop sleeps, that a callback takes its time.
+// Used only where the result does not depend on it: to let a loop sleep, or a callback take time.
 static void pause_millis(int millis) { usleep((useconds_t)millis * 1000); }
 
-// ---- a loop in a thread of its own
+// ---- a loop on another thread
 
 typedef struct Runner {
   pthread_t thread;
@@ -39,7 +39,7 @@ static void start_runner(Runner* runner, struct event_base* base, int flags) {
   pthread_create(&runner->thread, NULL, run_loop, runner);
 }
 
-// Returns when the loop turns: what is said to it earlier may be forgotten.
+// Returns when the loop runs: it may ignore earlier requests to break.
 static void start_turning(Runner* runner, struct event_base* base, int flags) {
   sem_init(&runner->has_begun, 0, 0);
   event_assign(&runner->begun, base, -1, 0, on_begun, &runner->has_begun);
@@ -167,7 +167,7 @@ static void two_loops_of_one_base(void) {
   event_base_free(base);
 }
 
-// ---- waiting for a callback that runs
+// ---- waiting for a running callback
 
 static sem_t entered;
 static sem_t may_leave;
@@ -301,7 +301,7 @@ static void on_member(evutil_socket_t fd, short what, void* arg) {
   sem_post(&member->called);
 }
 
-// One call for what was done, and none for what was taken back.
+// Each activation is called once, a cancelled one not at all.
 static void* act_in_crowd(void* arg) {
   Member* member = arg;
   for (int round = 0; round < kRounds; round++) {
@@ -461,7 +461,7 @@ static void own_locks_are_balanced(void) {
   print_balance();
 }
 
-// No lock for a base that is to have none, nor for one made before there were any.
+// A base gets no lock if it was created without, or before locks were set.
 static void bases_without_locks(void) {
   struct event_base* early = event_base_new();
   use_own();
@@ -529,6 +529,21 @@ static void lock_debugging_after_pthreads(void) {
   event_base_free(base);
 }
 
+// The base already has a lock.
+static void locks_taken_away(void) {
+  evthread_use_pthreads();
+  evthread_enable_lock_debugging();
+  struct event_base* base = event_base_new();
+  Subject subject = {"subject", NULL, NULL, 0};
+  struct event* ev = event_new(base, -1, 0, on_subject, &subject);
+  show("take away", evthread_set_lock_callbacks(NULL));
+  show("add", add_in(ev, 1000));
+  event_active(ev, EV_TIMEOUT, 1);
+  show("loop", event_base_loop(base, EVLOOP_NONBLOCK));
+  event_free(ev);
+  event_base_free(base);
+}
+
 int main(int argc, char** argv) {
   static const Case cases[] = {
       {"waking", waking},
@@ -544,6 +559,7 @@ int main(int argc, char** argv) {
       {"locks: incomplete", incomplete_callbacks},
       {"locks: debugging", lock_debugging},
       {"locks: debugging after pthreads", lock_debugging_after_pthreads},
+      {"locks: taken away", locks_taken_away},
   };
   return run_cases(argc, argv, cases, sizeof cases / sizeof *cases);
 }

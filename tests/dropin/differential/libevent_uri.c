@@ -1,6 +1,6 @@
 // URIs, codings, queries and lists of headers, with random text: mostly well formed until something
-// is put in or taken out of it, else of the pieces that URIs are made of, else any bytes. In every
-// seed several rounds, each of which asks all functions about a text or two.
+// is put in or taken out of it, else of the pieces that URIs are made of, else any bytes. Every
+// seed runs several rounds, each of which passes a text or two to all functions.
 // differential: --seeds 1:600 --chunk 600
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
@@ -10,7 +10,7 @@
 
 enum { kTextMax = 400, kRounds = 40, kSteps = 24 };
 
-// --- Showing ---
+// --- Printing ---
 
 static void print_bytes(const char* text, size_t size) {
   printf("\"");
@@ -109,7 +109,7 @@ static void random_uri(char* text) {
   sprintf(text + strlen(text), "%s%s%s", ONE_OF(kPaths), ONE_OF(kQueries), ONE_OF(kFragments));
 }
 
-// An address in brackets, or nearly.
+// Writes an address in brackets, or almost one.
 static void random_literal(char* text) {
   sprintf(text, "//[");
   const int words = random_below(10);
@@ -196,7 +196,7 @@ static const Setter kSetters[] = {evhttp_uri_set_scheme, evhttp_uri_set_userinfo
                                   evhttp_uri_set_host,   evhttp_uri_set_path,
                                   evhttp_uri_set_query,  evhttp_uri_set_fragment};
 
-// What is mostly right for one part, and sometimes for another.
+// Returns a text that is mostly valid for one part, and sometimes for another.
 static void random_part(int part, char* text) {
   switch (random_chance(70) ? part : random_below(7)) {
     case 0:
@@ -221,7 +221,7 @@ static void random_part(int part, char* text) {
       random_text(text);
   }
   const size_t size = strlen(text);
-  if (size > 0 && (part < 2) && random_chance(70)) text[size - 1] = '\0';  // ':' and '@'.
+  if (size > 0 && (part < 2) && random_chance(70)) text[size - 1] = '\0';  // Drops the ':' or '@'.
   if (size > 0 && part > 3 && random_chance(70)) memmove(text, text + 1, size);
 }
 
@@ -249,7 +249,7 @@ static void build(void) {
   evhttp_uri_free(uri);
 }
 
-// --- Codings ---
+// --- Encodings ---
 
 static void decode(const char* text) {
   for (int plus = -1; plus <= 2; plus++) {

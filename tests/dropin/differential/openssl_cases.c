@@ -1,4 +1,4 @@
-// Bufferevents on OpenSSL, case by case: what random scripts (openssl_script.c) do not meet.
+// Bufferevents on OpenSSL, case by case: cases that random scripts (openssl_script.c) do not reach.
 //
 // Descriptors and pending events of a handshake are not compared.
 #include <arpa/inet.h>
@@ -75,7 +75,7 @@ static void shake(SSL* hand) {
   }
 }
 
-// A server that is open, and its peer.
+// Returns a server with a complete handshake, and its peer.
 static struct bufferevent* open_server(SSL** hand) {
   struct bufferevent* bev = on_socket(ends[0], kServes, BEV_OPT_CLOSE_ON_FREE, "server");
   *hand = hand_end(context, ends[1], kConnects);
@@ -165,7 +165,7 @@ static void run_open(void) {
   show("read by hand", SSL_read(one, &byte, 1));
 }
 
-// Which descriptor counts: that of the SSL, or the one that is given.
+// Which descriptor is used: that of the SSL, or the argument.
 static void run_descriptor(void) {
   begin(TLS1_3_VERSION);
   SSL* ssl = SSL_new(context);
@@ -207,7 +207,7 @@ static void change_buffers(struct bufferevent* bev) {
   show("left", (long)evbuffer_get_length(bev->output));
 }
 
-// The program may take back what it has written.
+// The program may remove bytes from the output again.
 static void run_buffers(void) {
   for (int is_filter = 0; is_filter < 2; is_filter++) {
     begin(TLS1_3_VERSION);

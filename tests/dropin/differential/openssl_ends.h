@@ -1,7 +1,7 @@
 #pragma once
 
 // Ends of TLS for the programs that compare bufferevents on OpenSSL: contexts with one certificate,
-// which is the same in each run and as long, and an end that the program moves by hand.
+// of the same contents and length in each run, and an end that the program moves by hand.
 
 #include <fcntl.h>
 #include <openssl/err.h>
@@ -28,7 +28,7 @@ static inline X509* make_certificate(EVP_PKEY* key) {
   return certificate;
 }
 
-// Signatures of this kind have one length.
+// All signatures of this kind have the same length.
 static inline SSL_CTX* make_context(int version, int verifies) {
   unsigned char seed[32] = {7};
   EVP_PKEY* key = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, seed, sizeof seed);
@@ -51,13 +51,13 @@ static inline void open_ends(int ends[2]) {
   socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends);
 }
 
-// What went wrong, without what differs from run to run.
+// Returns the error's reason, without parts that differ between runs.
 static inline const char* reason_of(unsigned long error) {
   const char* reason = error ? ERR_reason_error_string(error) : NULL;
   return error == 0 ? "none" : reason ? reason : "other";
 }
 
-// ---- the end that is moved by hand
+// ---- the peer, which the test calls directly
 
 static inline SSL* hand_end(SSL_CTX* context, int fd, int role) {
   SSL* ssl = SSL_new(context);
@@ -77,7 +77,7 @@ static inline void show_step(SSL* ssl, long value) {
   ERR_clear_error();
 }
 
-// All that is there: how it comes in records is not compared.
+// Reads all there is: the division into records is not compared.
 static inline void hand_reads(SSL* ssl) {
   static unsigned char taken[20000];
   long total = 0;

@@ -1,10 +1,11 @@
 // Random scripts over bufferevents on OpenSSL, of sockets and as filters, in TLS 1.2 and 1.3: every
-// seed is a script, which prints each call with its result, each callback with what it finds, and
-// the state of all, on a clock that only the script moves (virtual_steps.h). The other end is
-// another such bufferevent, or is moved by hand: it may say goodbye, vanish, or send garbage.
+// seed is a script, which prints each call with its result, each callback with the contents of the
+// buffers, and the state of all, on a clock that only the script moves (virtual_steps.h). The other
+// end is another such bufferevent, or is moved by hand: it may send close_notify, vanish, or send
+// garbage.
 //
-// How bytes lie in an evbuffer decides what goes into one record, so sizes on the wire are not
-// looked at, nor how much is read at once.
+// The layout of an evbuffer decides the sizes of records, so sizes on the wire are not printed, nor
+// how much is read at once.
 //
 // differential: --seeds 1:300
 #include <event2/bufferevent_ssl.h>
@@ -14,24 +15,24 @@
 
 enum { kBytes = 40000, kTurns = 30, kUnreadMost = 60000 };
 
-// What a slot has besides.
+// Further state of a slot.
 typedef struct Extra {
   int role;
   SSL* hand;  // On the peer.
   int has_renegotiated;
-  size_t taken;  // Of what has come.
+  size_t taken;  // Bytes of the input that were removed.
   unsigned sum;
-  int unread;  // Bytes written that nobody may have read.
+  int unread;  // Bytes written that the peer may not have read.
 } Extra;
 
 static Extra extras[kSlots];
-static SSL_CTX* contexts[2][2];  // Of TLS 1.2 and 1.3; and as one that verifies.
+static SSL_CTX* contexts[2][2];  // By TLS 1.2 or 1.3, and by verification.
 static char bytes[kBytes];
 static int version;
 
 static Extra* extra_of(const Slot* slot) { return &extras[number_of(slot)]; }
 
-// Of what is enabled: the original forgets to take away what only the handshake waited for.
+// Only of enabled events: the original forgets to delete those that only the handshake needed.
 static void show_pending(struct bufferevent* bev) {
   if (bev->enabled & EV_READ)
     printf(", reading %#x", event_pending(&bev->ev_read, EV_READ | EV_TIMEOUT, NULL));
@@ -49,7 +50,8 @@ static void add_up(Extra* extra, const unsigned char* at, size_t size) {
   extra->taken += size;
 }
 
-// In how many parts it came decides what a low watermark leaves in the input: that counts as taken.
+// The number of parts decides how much a low watermark leaves in the input, so the input counts as
+// taken.
 static void show_received(const Slot* slot) {
   Extra all = *extra_of(slot);
   struct evbuffer* input = slot->bev->input;
@@ -73,7 +75,7 @@ static void show_state(const Slot* slot) {
 
 // ---- callbacks
 
-// How much comes at once is not compared, so nothing is done here but to take all.
+// How many bytes a callback gets is not compared, so this only reads all of them.
 static void on_read(struct bufferevent* bev, void* arg) {
   const size_t size = evbuffer_get_length(bev->input);
   add_up(extra_of(arg), evbuffer_pullup(bev->input, -1), size);
@@ -92,7 +94,7 @@ static void on_event(struct bufferevent* bev, short what, void* arg) {
   Slot* slot = arg;
   if (slot->has_failed) return;
   slot->has_failed = (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) != 0;
-  // The original may tell of more than one end at once.
+  // The original may report more than one end at once.
   if (what & BEV_EVENT_ERROR) what = BEV_EVENT_ERROR;
   say("  on_event", slot);
   unsigned long error = bufferevent_get_openssl_error(bev);
@@ -203,7 +205,7 @@ static void free_slot(Slot* slot) {
 
 static void op_free(void) {
   Slot* slot = &slots[random_below(kSlots)];
-  if (slot->below && depth > 0) return;  // What it has written below is lost, on the original.
+  if (slot->below && depth > 0) return;  // The original loses bytes that it wrote below.
   if (slot->kind != kNone && (slot->has_failed || random_chance(20))) free_slot(slot);
 }
 
@@ -246,7 +248,8 @@ static void op_hand(void) {
       return;
     case 2:
     case 3:
-      // How much is read below decides what is told first, the handshake's end or this.
+      // How much the underlying one has read decides whether the handshake's end or this is
+      // reported first.
       if (slot->below && !is_open(slot)) return;
       say("hand says goodbye", slot);
       show_step(extra_of(slot)->hand, SSL_shutdown(extra_of(slot)->hand));
@@ -294,7 +297,7 @@ static void op_enable(void) {
 static void op_watermark(void) {
   Slot* slot = any_live();
   if (!slot) return;
-  if (slot->below && !is_open(slot)) return;  // The handshake may go on at once, or in its turn.
+  if (slot->below && !is_open(slot)) return;  // The handshake may continue at once, or in its turn.
   const short what = some_what();
   const size_t low = random_chance(60) ? 0 : (size_t)random_below(100);
   const size_t high = what == EV_WRITE && random_chance(50) ? low + (size_t)random_below(300) : 0;
@@ -315,7 +318,7 @@ static void op_timeouts(void) {
 static void op_callbacks(void) {
   Slot* slot = any_live();
   if (!slot) return;
-  change_callbacks(slot, 4 | random_below(4));  // An end has to be seen.
+  change_callbacks(slot, 4 | random_below(4));  // An end must be noticed.
 }
 
 static void op_trigger(void) {
@@ -340,7 +343,7 @@ static void op_goodbye(void) {
   ERR_clear_error();
   show_step(bufferevent_openssl_get_ssl(slot->bev),
             SSL_shutdown(bufferevent_openssl_get_ssl(slot->bev)));
-  slot->has_failed = 1;  // What it writes now fails, each time anew.
+  slot->has_failed = 1;  // Later writes fail, each with another error.
 }
 
 static void op_renegotiate(void) {
@@ -361,7 +364,8 @@ static void op_loop(void) {
   for (int i = 0; i < kTurns; i++) event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
 }
 
-// After all that does not wait for it: a timeout and an end in one turn may be told in one, or not.
+// Runs after everything else that is ready: a timeout and an end in one turn may be reported
+// together or separately.
 static void op_advance(void) {
   if (depth > 0) return;
   op_loop();

@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
-"""Runs one program on an original library and on the drop-in, and compares what it prints.
+"""Runs one program on an original library and on the drop-in, and compares the output.
 
     run.py PROGRAM (--lib-dir DIRECTORY | --other PROGRAM) [--seeds FIRST:LAST] [--stderr]
-           [--undefined] [--weather LIBRARY] [-- ARGUMENT...]
+           [--undefined] [--settings NAME,...] [--weather LIBRARY] [-- ARGUMENT...]
 
 The program is linked to the original; DIRECTORY has the drop-in under the same name, or the other
-program is the same with the drop-in compiled in. Compared are
-the lines on stdout, how the program ended and, with --stderr, the lines on stderr. With --seeds it
-is called as `PROGRAM --seed N --count M ARGUMENT...`, once for --chunk seeds. A line that begins
-with "# " opens a block (a seed, a case), and of the blocks that differ the shortest is shown. With
---undefined a block that ends the original by a signal, or that it does not come out of, is compared
-up to there, and after that the drop-in only has to come to an end. With --weather the drop-in is in
-the bad weather of ../weather, in which calls on sockets fail with EAGAIN or EINTR, or move a part
-of the bytes, and the original is not: what a program sees is to be the same.
+program is the same with the drop-in compiled in. Compared are the lines on stdout, how the program
+ended and, with --stderr, the lines on stderr. With --seeds it is called as `PROGRAM --seed N
+--count M ARGUMENT...`, once for --chunk seeds. A line that begins with "# " opens a block (a seed,
+a case), and of the blocks that differ the shortest is shown. With --undefined a block that ends the
+original by a signal, or that never ends there, is compared up to that point; then the drop-in only
+has to end. With --weather the drop-in runs in the weather of ../weather, in which calls on sockets
+fail with EAGAIN or EINTR, or move a part of the bytes, and the original does not: the program's
+output must be the same. With --settings the comparison is repeated under each of the named settings
+of libevent, on both; "all" names every one.
 
-Ends with 0 when all is equal, 1 when not, 2 when it could not be compared, 77 when it is left out.
+Exits with 0 if everything is equal, 1 if not, 2 if it could not be compared, 77 if it is skipped.
 """
 
 import argparse
@@ -28,13 +29,24 @@ import sys
 import tempfile
 
 LOADED = re.compile(r"calling init: (\S*/lib(?:ev|event\S*)[.-][\d.]*so[\d.]*)\s*$", re.MULTILINE)
-FORGOTTEN = re.compile(r"LD_|LIBEV_|EVENT_")  # What changes how the libraries behave.
-GAVE_UP = re.compile(r"ran out of time|lost patience|ended by signal \d+")  # As harness.h says it.
+FORGOTTEN = re.compile(r"LD_|LIBEV_|EVENT_")  # Variables that change the libraries' behaviour.
+# As harness.h says it.
+GAVE_UP = re.compile(r".*(ran out of time|lost patience|ended by signal \d+)")
 HANGS = "ran out of time"
 CONTEXT = 12
 SHOWN_MAX = 60
 WEATHER = {"WEATHER_SHARE": "0.3", "WEATHER_KINDS": "again,interrupt,short"}
 COUNTER_BYTES = 8
+# Debug mode and lock debugging are turned on by harness.h. poll() and select() report one
+# descriptor at a time, as the original begins with one by chance.
+SETTINGS = {
+    "debug": {"DIFFERENTIAL_DEBUG_MODE": "1"},
+    "locks": {"DIFFERENTIAL_LOCK_DEBUGGING": "1"},
+    "changelist": {"EVENT_EPOLL_USE_CHANGELIST": "1"},
+    "precise": {"EVENT_PRECISE_TIMER": "1"},
+    "poll": {"EVENT_NOEPOLL": "1", "DIFFERENTIAL_ONE_READY": "1"},
+    "select": {"EVENT_NOEPOLL": "1", "EVENT_NOPOLL": "1", "DIFFERENTIAL_ONE_READY": "1"},
+}
 
 
 class Outcome:
@@ -48,12 +60,11 @@ def ending_of(status):
     return f"exit status {status}" if status >= 0 else f"ended by {signal.Signals(-status).name}"
 
 
-def run(command, lib_dir, seconds, weather=None):
+def run(command, lib_dir, seconds, variables):
     environment = {k: v for k, v in os.environ.items() if not FORGOTTEN.match(k)}
     if lib_dir:
         environment["LD_LIBRARY_PATH"] = lib_dir
-    if weather:
-        environment.update(weather)
+    environment.update(variables)
     with tempfile.TemporaryDirectory() as directory:
         environment.update(LD_DEBUG="files", LD_DEBUG_OUTPUT=os.path.join(directory, "loaded"))
         process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
@@ -63,7 +74,8 @@ def run(command, lib_dir, seconds, weather=None):
             stdout, stderr = process.communicate(timeout=seconds)
             status = process.returncode
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)  # Its own session: what it forked as well.
+            # It has its own session: kills its children as well.
+            os.killpg(process.pid, signal.SIGKILL)
             stdout, stderr = process.communicate()
             status = None
         loaded = set()
@@ -75,7 +87,7 @@ def run(command, lib_dir, seconds, weather=None):
 
 
 def wrong_library(outcome, options):
-    """Why the outcome is not one of the library that was asked for; "" when it is."""
+    """Returns an error if the outcome is of the wrong library; otherwise ""."""
     if options.other and outcome.is_ours:
         return f"it has loaded {outcome.loaded}" if outcome.loaded else ""
     if not outcome.loaded:
@@ -88,12 +100,13 @@ def wrong_library(outcome, options):
 
 
 def is_undefined(lines):
-    """Whether the original came to no end of its own in these lines."""
+    """Returns true if these lines show that the original did not end normally."""
     return bool(lines) and GAVE_UP.fullmatch(lines[-1])
 
 
 def gave_up(outcome):
-    """A block of the original's that was not gone through compares nothing; "" if there is none."""
+    """Returns the title of a block that the original did not finish, and which therefore cannot
+    be compared; "" if it finished all."""
     for title, lines in blocks([] if outcome.is_ours else outcome.stdout):
         for line in lines:
             if GAVE_UP.fullmatch(line):
@@ -102,7 +115,7 @@ def gave_up(outcome):
 
 
 def blocks(lines):
-    """[(title, lines)] in order; what comes before the first title is the block ""."""
+    """Returns [(title, lines)] in order; lines before the first title are the block ""."""
     found = [("", [])]
     for line in lines:
         if line.startswith("# "):
@@ -147,21 +160,26 @@ def show(what, title, theirs, ours):
 class Comparison:
     def __init__(self, options):
         self.options = options
-        self.differing = []  # (length, what, title, theirs, ours)
+        self.differing = []  # (length, message, title, theirs, ours)
         self.endings = []
         self.compared = 0
         self.weather = None
-        self.faults = 0  # Of the weather.
-        self.undefined = 0  # Of these, how many the original came to no end in.
+        self.faults = 0  # Calls that the weather made fail.
+        self.undefined = 0  # Compared blocks that the original did not finish.
+        self.setting = None
+
+    def variables(self):
+        """Returns environment variables for both libraries."""
+        return SETTINGS[self.setting] if self.setting else {}
 
     def compare(self, arguments):
-        """False when the two could not be compared."""
+        """Returns False if the two could not be compared."""
         pair = []
         for is_ours in (False, True):
             program = self.options.other if is_ours and self.options.other else self.options.program
             command = [program, *arguments, *self.options.arguments]
             outcome = run(command, self.options.lib_dir if is_ours else None, self.options.limit,
-                          self.weather if is_ours else None)
+                          self.variables() | ((self.weather or {}) if is_ours else {}))
             outcome.is_ours = is_ours
             problem = wrong_library(outcome, self.options)
             if not problem and not self.options.undefined:
@@ -175,12 +193,12 @@ class Comparison:
         return True
 
     def compare_in_weather(self, arguments, seed):
-        """As compare(); no seed is in the same weather."""
+        """Like compare(), with faults that depend on the seed."""
         with tempfile.NamedTemporaryFile() as report:
             self.weather = dict(WEATHER, LD_PRELOAD=os.path.abspath(self.options.weather),
                                 WEATHER_SEED=str(seed), WEATHER_REPORT=report.name)
             could_compare = self.compare(arguments)
-            report.seek(COUNTER_BYTES)  # Behind the calls that were looked at.
+            report.seek(COUNTER_BYTES)  # After the counter of calls.
             self.faults += sum(int.from_bytes(report.read(COUNTER_BYTES), sys.byteorder)
                                for _ in range(3))
         return could_compare
@@ -192,6 +210,7 @@ class Comparison:
         for what, one, other in streams:
             for title, a, b in differing_blocks(one, other, self.options.undefined):
                 missing = 10 ** 6 if a is None or b is None else 0
+                title = f"{title}, {self.setting}" if self.setting else title
                 self.differing.append((missing + len(a or b or []), what, title, a, b))
         found = blocks(theirs.stdout)
         self.compared += len(found)
@@ -238,6 +257,7 @@ def options_from(words):
     parser.add_argument("--show", type=int, default=1, help="differing blocks to show")
     parser.add_argument("--stderr", action="store_true", help="compare stderr too")
     parser.add_argument("--weather", metavar="LIBRARY", help="calls of the drop-in's fail")
+    parser.add_argument("--settings", metavar="NAME,...", help="of libevent, on both")
     parser.add_argument("--undefined", action="store_true",
                         help="what ends the original by a signal is not defined")
     words, arguments = (words[:words.index("--")], words[words.index("--") + 1:]) \
@@ -247,18 +267,25 @@ def options_from(words):
     return options
 
 
+def settings_from(words):
+    if not words:
+        return [None]
+    return list(SETTINGS) if words == "all" else words.split(",")
+
+
 def main():
     options = options_from(sys.argv[1:])
     if options.missing:
-        print(f"left out: {options.missing} is not installed")
+        print(f"its headers are not installed (package {options.missing})")
         return 77
     comparison = Comparison(options)
-    parts = chunks(options.seeds, options.chunk) if options.seeds else [[]]
-    for number, arguments in enumerate(parts):
-        could_compare = comparison.compare_in_weather(arguments, number) if options.weather \
-            else comparison.compare(arguments)
-        if not could_compare:
-            return 2
+    parts = list(chunks(options.seeds, options.chunk)) if options.seeds else [[]]
+    for comparison.setting in settings_from(options.settings):
+        for number, arguments in enumerate(parts):
+            could_compare = comparison.compare_in_weather(arguments, number) if options.weather \
+                else comparison.compare(arguments)
+            if not could_compare:
+                return 2
     return comparison.report()
 
 

@@ -1,10 +1,10 @@
 #pragma once
 
-// The time of virtual_time.h in steps of kStep: the clock stands on a multiple of it, and a wait
-// ends at the next one. Deadlines that lie between two steps are due together and still have an
-// order, and it does not matter how exactly a library waits, nor how often it looks.
+// Makes the time of virtual_time.h proceed in steps of kStep: the clock is always a multiple of it,
+// and a wait ends at the next multiple. Deadlines between two multiples expire together and are
+// still ordered, and neither the precision of a library's wait nor how often it polls matters.
 //
-// A wait without end that finds nothing calls back, and is then interrupted, as by a signal.
+// An infinite wait without an event calls back, and is then interrupted, as by a signal.
 
 #include <errno.h>
 

@@ -6,13 +6,13 @@
 // but moves the clock on. So a script of hours takes microseconds, and comes out the same each
 // time.
 //
-// Every look at the descriptors also takes a tick, so that what is due now has passed at the next.
-// A wait ends at a whole millisecond, the next that an exact wait or a rounded one can end at, so
-// that a library whose waits are more exact than epoll_wait()'s, or in two parts, comes out at the
-// same time. For that to hold the program chooses deadlines that are half a millisecond or more
-// past a whole one, and makes fewer than 500 looks between two waits.
+// Every poll also takes a tick, so that a time that is due now has passed at the next. A wait ends
+// at a whole millisecond, the next that an exact wait or a rounded one can end at, so that a
+// library whose waits are more exact than epoll_wait()'s, or in two parts, ends at the same time.
+// For that to hold the program chooses deadlines that are half a millisecond or more past a whole
+// one, and makes fewer than 500 looks between two waits.
 //
-// What an epoll set reports is put in the order of its descriptors: the kernel's order tells how
+// The events of an epoll set are sorted by descriptor: the kernel's order would depend on how
 // often, and in which order, a library called epoll_ctl().
 
 #include <errno.h>
@@ -25,6 +25,7 @@
 #include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,13 +33,13 @@ enum { kMicrosecond = 1000, kMillisecond = 1000000, kTick = kMicrosecond };
 
 static const int64_t kSecond = 1000000000;
 static const int64_t kMonotonicStart = 1000000000000;
-// In the future: what is asked of the kernel's real clock never comes.
+// In the future: timers on the kernel's real clock never expire.
 static const int64_t kRealAhead = 2100000000000000000 - 1000000000000;
 static const int64_t kForever = INT64_MAX;
 
 static int64_t virtual_now = 1000000000000;
 static int64_t virtual_tick = kTick;
-static int64_t virtual_wall_jump;  // How far the wall clock has been set forward.
+static int64_t virtual_wall_jump;  // How far the wall clock was set forward.
 
 static inline void virtual_advance(int64_t nanoseconds) { virtual_now += nanoseconds; }
 
@@ -46,14 +47,14 @@ static struct timespec virtual_timespec(int64_t nanoseconds) {
   return (struct timespec){.tv_sec = nanoseconds / kSecond, .tv_nsec = nanoseconds % kSecond};
 }
 
-// Nothing was ready: the time that would have been waited is over.
+// Nothing is ready: advances the clock to the end of the wait.
 static int sleep_to_a_millisecond(int64_t nanoseconds, bool is_rounded) {
   if (nanoseconds == kForever) {
     printf("waits for ever\n");
     fflush(stdout);
     _exit(3);
   }
-  if (nanoseconds <= 10 * kTick) {  // Less than a program here asks for: what rounding left over.
+  if (nanoseconds <= 10 * kTick) {  // A remainder of rounding: no program waits for so little.
     virtual_now += nanoseconds;
     return 0;
   }
@@ -62,7 +63,7 @@ static int sleep_to_a_millisecond(int64_t nanoseconds, bool is_rounded) {
   return 0;
 }
 
-// What a wait does, and answers, when nothing is ready.
+// Called for a wait when nothing is ready; returns the wait's result.
 static int (*virtual_sleep)(int64_t nanoseconds, bool is_rounded) = sleep_to_a_millisecond;
 
 static int64_t nanoseconds_of(const struct timespec* spec) {
@@ -101,7 +102,7 @@ int nanosleep(const struct timespec* wanted, struct timespec* left) {
   return 0;
 }
 
-// --- Waiting: look at once, and move the clock when there was nothing. ---
+// --- Waiting: poll at once, and advance the clock if nothing is ready. ---
 
 static int after_look(long count, int64_t timeout, bool is_rounded) {
   const int answer = count == 0 ? virtual_sleep(timeout, is_rounded) : (int)count;
@@ -113,33 +114,70 @@ static int64_t nanoseconds_of_milliseconds(int milliseconds) {
   return milliseconds < 0 ? kForever : (int64_t)milliseconds * kMillisecond;
 }
 
-int poll(struct pollfd* fds, nfds_t count, int milliseconds) {
+// libevent begins with a descriptor by chance when several are ready. So only one is.
+static long poll_look(struct pollfd* fds, nfds_t count, const sigset_t* mask) {
   const struct timespec now = {0};
-  return after_look(syscall(SYS_ppoll, fds, count, &now, NULL, 0),
-                    nanoseconds_of_milliseconds(milliseconds), true);
+  const long ready = syscall(SYS_ppoll, fds, count, &now, mask, 8);
+  if (ready < 2 || !getenv("DIFFERENTIAL_ONE_READY")) return ready;
+  int lowest = -1;
+  for (nfds_t i = 0; i < count; i++) {
+    if (fds[i].revents != 0 && (lowest < 0 || fds[i].fd < lowest)) lowest = fds[i].fd;
+  }
+  for (nfds_t i = 0; i < count; i++) {
+    if (fds[i].fd != lowest) fds[i].revents = 0;
+  }
+  return 1;
+}
+
+static long select_look(int end, fd_set* read, fd_set* write, fd_set* except) {
+  struct timespec now = {0};
+  fd_set* const sets[] = {read, write, except};
+  const long ready = syscall(SYS_pselect6, end, read, write, except, &now, NULL);
+  if (ready < 2 || !getenv("DIFFERENTIAL_ONE_READY")) return ready;
+  int lowest = -1;
+  long left = 0;
+  for (int fd = 0; fd < end; fd++) {
+    for (int i = 0; i < 3; i++) {
+      if (!sets[i] || !FD_ISSET(fd, sets[i])) continue;
+      if (lowest < 0) lowest = fd;
+      if (fd == lowest) {
+        left++;
+      } else {
+        FD_CLR(fd, sets[i]);
+      }
+    }
+  }
+  return left;
+}
+
+int poll(struct pollfd* fds, nfds_t count, int milliseconds) {
+  return after_look(poll_look(fds, count, NULL), nanoseconds_of_milliseconds(milliseconds), true);
 }
 
 int ppoll(struct pollfd* fds, nfds_t count, const struct timespec* timeout, const sigset_t* mask) {
-  const struct timespec now = {0};
-  return after_look(syscall(SYS_ppoll, fds, count, &now, mask, 8), nanoseconds_of(timeout), false);
+  return after_look(poll_look(fds, count, mask), nanoseconds_of(timeout), false);
 }
 
 int select(int end, fd_set* read, fd_set* write, fd_set* except, struct timeval* timeout) {
-  struct timespec now = {0};
   const int64_t wait =
       timeout == NULL ? kForever : timeout->tv_sec * kSecond + timeout->tv_usec * kMicrosecond;
-  return after_look(syscall(SYS_pselect6, end, read, write, except, &now, NULL), wait, false);
+  return after_look(select_look(end, read, write, except), wait, false);
 }
 
 int pselect(int end, fd_set* read, fd_set* write, fd_set* except, const struct timespec* timeout,
             const sigset_t* mask) {
-  struct timespec now = {0};
   (void)mask;
-  return after_look(syscall(SYS_pselect6, end, read, write, except, &now, NULL),
-                    nanoseconds_of(timeout), false);
+  return after_look(select_look(end, read, write, except), nanoseconds_of(timeout), false);
 }
 
-// --- epoll: whose descriptor an event is, from what epoll_ctl() was told. ---
+// libevent waits by a timerfd if its timers are precise, which would be in real time.
+int timerfd_create(clockid_t clock, int flags) {
+  if (!getenv("EVENT_PRECISE_TIMER")) return (int)syscall(SYS_timerfd_create, clock, flags);
+  errno = ENOSYS;
+  return -1;
+}
+
+// --- epoll: finds the descriptor of an event, from the calls of epoll_ctl(). ---
 
 typedef struct EpollEntry {
   int set;
@@ -168,7 +206,7 @@ static EpollEntry* epoll_entry(int set, int fd) {
 int epoll_ctl(int set, int operation, int fd, struct epoll_event* event) {
   const long result = syscall(SYS_epoll_ctl, set, operation, fd, event);
   if (result == 0 && operation != EPOLL_CTL_DEL) {
-    for (int i = 0; i < epoll_entry_count; i++) {  // Left from a descriptor that is closed.
+    for (int i = 0; i < epoll_entry_count; i++) {  // Removes entries of closed descriptors.
       if (epoll_entries[i].set == set && epoll_entries[i].data == event->data.u64) {
         epoll_entries[i].data = UINT64_MAX;
       }

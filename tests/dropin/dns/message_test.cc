@@ -1,4 +1,4 @@
-// Messages from anybody: every limit, and bytes that make no sense.
+// Untrusted messages: every limit, and malformed bytes.
 #include "compat/libevent/dns/message.h"
 
 #include <event2/dns.h>
@@ -28,7 +28,7 @@ Bytes label(std::size_t size) {
   return bytes;
 }
 
-// Of the name at `where`; "?" if it cannot be read.
+// Returns the name at `where`; "?" if it cannot be read.
 std::string name_of(const Bytes& message, std::size_t where = 0) {
   Bytes in_front(message.begin() + static_cast<std::ptrdiff_t>(where), message.end());
   Reader reader(in_front);
@@ -36,7 +36,7 @@ std::string name_of(const Bytes& message, std::size_t where = 0) {
   return reader.name(text) ? text : "?";
 }
 
-// A name behind a header, where pointers can point to what was before.
+// A name after a header, where pointers can point to earlier bytes.
 std::string name_behind(const Bytes& before, const Bytes& name) {
   const Bytes record = name + Bytes{0, 1, 0, 1, 0, 0, 0, 0, 0, 0};
   const Bytes all = before + record;
@@ -49,19 +49,19 @@ std::string name_behind(const Bytes& before, const Bytes& name) {
   return reader.name(text) ? text : "?";
 }
 
-TEST(DnsReader, TakesLabelsOf63BytesAndNoLongerOnes) {
+TEST(DnsReader, AcceptsLabelsUpTo63Bytes) {
   EXPECT_EQ(name_of(label(63) + Bytes{0}), std::string(63, 'a'));
   EXPECT_EQ(name_of(label(64) + Bytes{0}), "?");
   EXPECT_EQ(name_of(Bytes(80, 0x80)), "?");
 }
 
-TEST(DnsReader, TakesNamesOf255BytesAndNoLongerOnes) {
+TEST(DnsReader, AcceptsNamesUpTo255Bytes) {
   const Bytes most = label(63) + label(63) + label(63);
   EXPECT_EQ(name_of(most + label(61) + Bytes{0}).size(), kNameMost);
   EXPECT_EQ(name_of(most + label(62) + Bytes{0}), "?");
 }
 
-TEST(DnsReader, TakesNoNameThatEndsTooEarly) {
+TEST(DnsReader, RefusesTruncatedNames) {
   const Bytes name{3, 'a', 'b', 'c', 1, 'd', 0};
   EXPECT_EQ(name_of(name), "abc.d");
   for (std::size_t size = 0; size < name.size(); ++size) {
@@ -69,18 +69,18 @@ TEST(DnsReader, TakesNoNameThatEndsTooEarly) {
   }
 }
 
-TEST(DnsReader, TakesNoDotsAndZerosWithinLabels) {
+TEST(DnsReader, RefusesDotsAndZerosWithinLabels) {
   EXPECT_EQ(name_of({3, 'a', '.', 'b', 0}), "?");
   EXPECT_EQ(name_of({3, 'a', '\0', 'b', 0}), "?");
 }
 
-TEST(DnsReader, FollowsPointersToWhatWasBefore) {
+TEST(DnsReader, FollowsBackwardPointers) {
   const Bytes before{3, 'a', 'b', 'c', 0, 0, 1, 'd', 0xc0, 0};
   EXPECT_EQ(name_behind(before, {0xc0, 0}), "abc");
   EXPECT_EQ(name_behind(before, {1, 'x', 0xc0, 6}), "x.d.abc");
 }
 
-TEST(DnsReader, FollowsNoPointerToItselfOrBeyond) {
+TEST(DnsReader, RefusesPointersToThemselvesOrForward) {
   const Bytes before{3, 'a', 'b', 'c', 0, 0};
   EXPECT_EQ(name_behind(before, {0xc0, 6}), "?");
   EXPECT_EQ(name_behind(before, {1, 'x', 0xc0, 6}), "?");
@@ -89,12 +89,12 @@ TEST(DnsReader, FollowsNoPointerToItselfOrBeyond) {
   EXPECT_EQ(name_of({0xc0}), "?");
 }
 
-TEST(DnsReader, ComesOutOfPointersInACircle) {
+TEST(DnsReader, TerminatesOnPointerCycles) {
   EXPECT_EQ(name_behind({0xc0, 2, 0xc0, 0}, {0xc0, 2}), "?");
 }
 
-TEST(DnsReader, EndsNamesThatPointersMakeTooLong) {
-  Bytes before = label(61) + Bytes{0xc0, 0};  // Which points to itself, over and over.
+TEST(DnsReader, RefusesNamesThatPointersMakeTooLong) {
+  Bytes before = label(61) + Bytes{0xc0, 0};  // A pointer to itself: an endless loop.
   for (std::size_t i = 0; i < 6; ++i) {
     const auto last = static_cast<std::uint8_t>(i * 64);
     before = before + label(61) + Bytes{static_cast<std::uint8_t>(0xc0 | i * 64 >> 8), last};
@@ -105,7 +105,7 @@ TEST(DnsReader, EndsNamesThatPointersMakeTooLong) {
             "?");
 }
 
-TEST(DnsReader, TakesNoRecordThatEndsBehindTheMessage) {
+TEST(DnsReader, RefusesRecordsBeyondTheEndOfTheMessage) {
   const Bytes record{0, 0, 1, 0, 1, 0, 0, 0, 9, 0, 2, 'x', 'y'};
   Record read;
   ASSERT_TRUE(Reader(record).record(read));
@@ -116,7 +116,7 @@ TEST(DnsReader, TakesNoRecordThatEndsBehindTheMessage) {
   }
 }
 
-TEST(DnsWriter, RefusesWhatIsNoName) {
+TEST(DnsWriter, RefusesInvalidNames) {
   std::uint8_t room[600];
   Writer writer(room);
   EXPECT_FALSE(writer.name("a..b"));
@@ -131,7 +131,7 @@ TEST(DnsWriter, RefusesWhatIsNoName) {
   EXPECT_TRUE(writer.name(std::string(63, 'b')));
 }
 
-TEST(DnsWriter, WritesNothingOfWhatDoesNotFit) {
+TEST(DnsWriter, WritesNothingIfTheDataDoesNotFit) {
   const std::uint8_t data[] = {1, 2, 3, 4};
   for (std::size_t size = 0; size < 60; ++size) {
     Bytes room(size);
@@ -146,7 +146,7 @@ TEST(DnsWriter, WritesNothingOfWhatDoesNotFit) {
   }
 }
 
-TEST(DnsWriter, NamesAreReadAsTheyWereWritten) {
+TEST(DnsWriter, WritesNamesThatRoundTrip) {
   const std::string names[] = {"www.example.com", "mail.example.com",   "com",
                                "Example.com",     "x.mail.example.com", "www.example.com"};
   Bytes room(500);
@@ -175,7 +175,7 @@ Bytes query_for(std::string_view name, std::uint16_t type) {
   Writer writer(room);
   writer.header(
       {.id = 7, .flags = 0, .questions = 1, .answers = 0, .authorities = 0, .additional = 0});
-  writer.question(name, type, 1);
+  EXPECT_TRUE(writer.question(name, type, 1));
   room.resize(writer.size());
   return room;
 }
@@ -186,8 +186,12 @@ Bytes answer_for(std::string_view name, std::uint16_t type, std::uint16_t dns_cl
   Bytes room(300);
   Writer writer(room);
   writer.header(header);
-  if (header.questions > 0) writer.question(name, type, dns_class);
-  if (header.answers > 0) writer.record(name, 1, 1, 60, address);
+  if (header.questions > 0) {
+    EXPECT_TRUE(writer.question(name, type, dns_class));
+  }
+  if (header.answers > 0) {
+    EXPECT_TRUE(writer.record(name, 1, 1, 60, address));
+  }
   room.resize(writer.size());
   return room;
 }
@@ -198,15 +202,15 @@ int error_of(const Bytes& message) {
   return answer.error;
 }
 
-TEST(DnsAnswer, IsTakenForItsOwnQuestionOnly) {
+TEST(DnsResponse, MatchesOnlyItsOwnQuestion) {
   EXPECT_EQ(error_of(answer_for("www.Example.com", 1, 1)), DNS_ERR_NONE);
-  EXPECT_EQ(error_of(answer_for("www.example.com", 1, 1)), DNS_ERR_UNKNOWN);
+  EXPECT_EQ(error_of(answer_for("www.example.com", 1, 1)), DNS_ERR_NONE);  // RFC 4343.
   EXPECT_EQ(error_of(answer_for("ww.Example.com", 1, 1)), DNS_ERR_UNKNOWN);
   EXPECT_EQ(error_of(answer_for("www.Example.com", 28, 1)), DNS_ERR_UNKNOWN);
   EXPECT_EQ(error_of(answer_for("www.Example.com", 1, 3)), DNS_ERR_UNKNOWN);
 }
 
-TEST(DnsAnswer, MayLackTheQuestionOnlyIfTheServerCouldNotDoAnything) {
+TEST(DnsResponse, MayLackTheQuestionOnlyInAServerError) {
   Header header = kAnswerHeader;
   header.questions = header.answers = 0;
   const int codes[] = {DNS_ERR_UNKNOWN, DNS_ERR_FORMAT,  DNS_ERR_SERVERFAILED,
@@ -221,7 +225,7 @@ TEST(DnsAnswer, MayLackTheQuestionOnlyIfTheServerCouldNotDoAnything) {
   EXPECT_EQ(error_of(answer_for("www.Example.com", 1, 1, header)), DNS_ERR_NOTEXIST);
 }
 
-TEST(DnsAnswer, OfRandomBytesIsReadOrRefused) {
+TEST(DnsResponse, IsParsedOrRefusedForRandomBytes) {
   std::mt19937 random(1);
   const Bytes good = answer_for("www.Example.com", 1, 1);
   const std::uint16_t types[] = {1, 28, 12};

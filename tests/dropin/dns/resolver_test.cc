@@ -1,4 +1,4 @@
-// The resolver and the server port among peers that lie, and among threads.
+// The resolver and the server port with malicious peers, and with threads.
 #include <arpa/inet.h>
 #include <event2/dns.h>
 #include <event2/event.h>
@@ -43,7 +43,7 @@ class Udp {
   void send(const Bytes& bytes, const sockaddr_in& to) const {
     ::sendto(fd_, bytes.data(), bytes.size(), 0, reinterpret_cast<const sockaddr*>(&to), sizeof to);
   }
-  // Empty if there is nothing.
+  // Empty if nothing has arrived.
   Bytes receive(sockaddr_in& from) const {
     Bytes bytes(2000);
     socklen_t size = sizeof from;
@@ -94,7 +94,7 @@ struct Resolver {
   evdns_base* dns;
 };
 
-TEST(DnsResolver, HearsOnlyTheServerThatItAsked) {
+TEST(DnsResolver, AcceptsResponsesOnlyFromTheQueriedServer) {
   Resolver resolver;
   const Udp stranger;
   Outcome outcome;
@@ -110,7 +110,7 @@ TEST(DnsResolver, HearsOnlyTheServerThatItAsked) {
   EXPECT_EQ(outcome.first, inet_addr("192.0.2.1"));
 }
 
-TEST(DnsResolver, TakesNoAnswerWithAnotherNumber) {
+TEST(DnsResolver, IgnoresResponsesWithAnotherId) {
   Resolver resolver;
   Outcome outcome;
   evdns_base_resolve_ipv4(resolver.dns, "www.example.com", 0, note, &outcome);
@@ -128,7 +128,7 @@ TEST(DnsResolver, TakesNoAnswerWithAnotherNumber) {
   EXPECT_EQ(outcome.first, inet_addr("192.0.2.1"));
 }
 
-TEST(DnsResolver, WritesEachQuestionInRandomLettersAndAnotherNumber) {
+TEST(DnsResolver, RandomizesTheCaseAndTheIdOfEachQuery) {
   Resolver resolver;
   Outcome outcomes[2];
   sockaddr_in from{};
@@ -147,8 +147,8 @@ TEST(DnsResolver, WritesEachQuestionInRandomLettersAndAnotherNumber) {
   EXPECT_EQ(outcomes[0].error, DNS_ERR_SHUTDOWN);
 }
 
-// Whatever comes in between: each lookup ends once, when its answer comes or before.
-TEST(DnsResolver, SurvivesRandomAnswers) {
+// Whatever else arrives, each lookup ends once, with its response or before it.
+TEST(DnsResolver, SurvivesRandomResponses) {
   std::mt19937 random(7);
   Resolver resolver;
   evdns_base_search_add(resolver.dns, "search.test");
@@ -180,7 +180,7 @@ void answer_one_address(evdns_server_request* request, void*) {
   evdns_server_request_respond(request, 0);
 }
 
-// A server whose socket the port closes.
+// Opens a server that closes its socket itself.
 evdns_server_port* open_port(event_base* base, Udp& udp, evdns_request_callback_fn_type callback) {
   return evdns_add_server_port_with_base(base, udp.give_away(), 0, callback, nullptr);
 }
@@ -242,7 +242,7 @@ void count_addresses(int, evutil_addrinfo* list, void*) {
   ++ended;
 }
 
-TEST(DnsThreads, AllAskAndCancelWhileTheLoopRuns) {
+TEST(DnsConcurrency, QueryAndCancelWhileTheLoopRuns) {
   constexpr int kThreads = 4;
   constexpr int kLookups = 150;
   ended = 0;

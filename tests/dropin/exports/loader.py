@@ -3,8 +3,8 @@
 
     loader.py --lib-dir DIRECTORY [PROGRAM]...
 
-Each is asked for its version or its usage. It must end and print as it does on the original, and
-the loader must say that it took our file. Programs that are not installed are left out.
+Each prints its version or its usage. It must end and print as on the original, and the loader must
+report that it loaded our file. Programs that are not installed are left out.
 """
 
 import argparse
@@ -44,7 +44,7 @@ PROGRAMS = {
         "unbound -V", "unbound-host -h", "unworkable", "ustreamer --version", "zabbix_proxy -V"],
 }
 
-# Those that are loaded by others are loaded by a program that does nothing else.
+# Modules that other programs load are loaded by a small program.
 MODULES = {
     "libev.so.4": ["libgetdns_ex_ev.so.10", "libshadowsocks-libev.so.2", "libverto-libev.so.1",
                    "libwebsockets-evlib_ev.so",
@@ -89,20 +89,20 @@ def check(command, lib_dir):
 
 
 def program(command):
-    """[path, argument...], or None if it is not installed."""
+    """Returns [path, argument...], or None if it is not installed."""
     name, *arguments = command.split()
     path = shutil.which(name, path=SEARCHED)
     return path and [path, *arguments]
 
 
 def loader_of(module):
-    """A command that loads it, or None if it is not installed."""
+    """Returns a command that loads it, or None if it is not installed."""
     command = [sys.executable, "-c", LOAD, module]
     return command if start(command, None).status == 0 else None
 
 
 def commands(soname):
-    """{name: command or None} of all that use the library."""
+    """Returns {name: command or None} of all programs that use the library."""
     found = {command.split()[0]: program(command) for command in PROGRAMS[soname]}
     return {**found, **{module: loader_of(module) for module in MODULES[soname]}}
 
@@ -127,7 +127,8 @@ def main():
             tried += 1
             problems += [f"{name}: {problem}" for problem in check(command, options.lib_dir)]
     if not tried:
-        return left_out("nothing to start")
+        return left_out("none of the programs is installed (packages: the set `programs` of "
+                        "tools/packages.txt)")
     return finish(problems, f"{tried} programs")
 
 

@@ -1,13 +1,15 @@
-"""What the tests of this directory ask of a shared object: what it exports, what it needs, and
-which file a name stands for on this machine. Reads with readelf, which every compiler's package
-needs."""
+"""Properties of a shared object, for the tests of this directory: its exports, its dependencies,
+and the file that a name resolves to on this machine. Reads with readelf, which every compiler's
+package needs."""
 
 import os
 import re
 import subprocess
 import sys
 
-SKIPPED = 77  # What ctest takes as "skipped".
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir,
+                                "support"))
+import missing  # pylint: disable=wrong-import-position
 
 # Num: Value Size Type Bind Vis Ndx Name
 SYMBOL = re.compile(r"\s*\d+: [0-9a-f]+\s+\S+ (\w+)\s+(\w+)\s+(\w+)\s+(\S+) (\S+)")
@@ -28,7 +30,7 @@ def readelf(*arguments):
 
 
 def exports(path):
-    """{name: type} of all that the object defines for others."""
+    """Returns {name: type} of all symbols that the object exports."""
     found = {}
     for line in readelf("--dyn-syms", path).splitlines():
         match = SYMBOL.match(line)
@@ -39,7 +41,7 @@ def exports(path):
 
 
 def dynamic(path):
-    """{tag: [value, ...]} of the tags above."""
+    """Returns {tag: [value, ...]} of the tags above."""
     found = {}
     for tag, value in DYNAMIC.findall(readelf("-d", path)):
         found.setdefault(tag, []).append(value)
@@ -51,13 +53,14 @@ def defines_versions(path):
 
 
 def environment(lib_dir=None, **more):
-    """This process' environment without what changes how libraries are found."""
+    """Returns this process' environment without the variables that change how libraries are
+    found."""
     kept = {k: v for k, v in os.environ.items() if not re.match(r"LD_|LIBEV_|EVENT_", k)}
     return {**kept, **({"LD_LIBRARY_PATH": lib_dir} if lib_dir else {}), **more}
 
 
 def installed(soname):
-    """The file that the dynamic loader takes for a name, or None."""
+    """Returns the file that the dynamic loader finds for the name, or None."""
     stem = soname.split(".so")[0]
     done = subprocess.run([sys.executable, "-c", FIND_LIBRARY, soname, stem],
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment(),
@@ -66,7 +69,7 @@ def installed(soname):
 
 
 def finish(problems, summary):
-    """Prints the verdict; the exit status."""
+    """Prints the result; returns the exit status."""
     for problem in problems:
         print(problem)
     print(f"{len(problems)} problems; {summary}")
@@ -74,5 +77,5 @@ def finish(problems, summary):
 
 
 def left_out(why):
-    print(f"left out: {why}")
-    return SKIPPED
+    print(why)
+    return missing.SKIPPED

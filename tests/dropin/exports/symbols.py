@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compares what a drop-in library shows to the dynamic loader with what Debian's does.
+"""Compares the symbols of a drop-in library with those of Debian's.
 
     symbols.py LIBRARY --lib-dir DIRECTORY --map FILE [--headers DIRECTORY]
 
-The two must export the same names as the same kind of thing; of libevent, those that the headers
-declare, and ours a few more for libevent_openssl. Ours must export what the map lists and nothing
-else, have the same SONAME, and need nothing that a program does not have anyway.
+The two must export the same names with the same type; of libevent, those that the headers declare,
+and ours a few more for libevent_openssl. Ours must export exactly the names in the map, have the
+same SONAME, and need no library that a program does not have anyway.
 """
 
 import argparse
@@ -15,8 +15,9 @@ import re
 import sys
 
 from shared_objects import defines_versions, dynamic, exports, finish, installed, left_out
+import missing  # shared_objects adds its directory to the path.
 
-# What each library may need, beside libc and its parts.
+# The libraries that each may need, beside libc and its parts.
 LIBRARIES = {
     "libev": ("libev.so.4", ["libev.so.4"], set()),
     "libevent": ("libevent-2.1.so.7", ["libevent-2.1.so.7", "libevent_pthreads-2.1.so.7"], set()),
@@ -26,7 +27,7 @@ LIBRARIES = {
 LIBC = {"libc.so.6", "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2"}
 LINKS = ("libevent_core-2.1.so.7", "libevent_extra-2.1.so.7", "libevent_pthreads-2.1.so.7")
 LIBEV_EXPORTS = 97
-# What one of our libraries exports for another one of ours, under names that cannot be a program's.
+# Exports of one of our libraries for another one of ours, under names that no program can use.
 BETWEEN_OURS = {
     "libevent": {"spate_bufferevent_tls_new", "spate_bufferevent_tls_of",
                  "spate_bufferevent_tls_renegotiate"},
@@ -38,7 +39,7 @@ def without_comments(text):
 
 
 def declared(directory):
-    """Every word of libevent's headers that is not in a comment."""
+    """Returns every word in libevent's headers outside of comments."""
     names = set()
     for path in [*glob.glob(os.path.join(directory, "event2", "*.h")),
                  *glob.glob(os.path.join(directory, "ev*.h"))]:
@@ -78,7 +79,7 @@ def check_file(path, soname, allowed):
 
 
 def check_links(lib_dir, soname):
-    """One file under all names: two that a program loads are one library."""
+    """All names must be links to one file, or a program would load two libraries."""
     for name in LINKS:
         path = os.path.join(lib_dir, name)
         if not os.path.exists(path):
@@ -117,10 +118,10 @@ def main():
     soname, sources, _ = LIBRARIES[options.library]
     ours = os.path.join(options.lib_dir, soname)
     if not os.path.exists(ours):
-        return left_out(f"{soname} was not built")
+        return left_out(f"{ours} was not built (package libev-dev or libevent-dev)")
     originals = [installed(name) for name in sources]
     if None in originals:
-        return left_out(f"{' or '.join(sources)} is not installed")
+        return left_out(missing.not_installed(sources[originals.index(None)]))
     return finish(list(check(options, ours, originals)), f"{len(exports(ours))} exports")
 
 

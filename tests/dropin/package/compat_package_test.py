@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The package that tools/compat_package.py makes: what is in it, what it asks of the system, and
-that a program runs on it where it was unpacked.
+"""The package that tools/compat_package.py makes: its contents, its dependencies, and a program
+that runs on the unpacked files.
 
     compat_package_test.py --build DIRECTORY --tool FILE [unittest's arguments]
 """
@@ -20,7 +20,7 @@ import unittest
 
 LIBRARIES = {"libev.so.4", "libevent-2.1.so.7", "libevent_core-2.1.so.7", "libevent_extra-2.1.so.7",
              "libevent_openssl-2.1.so.7", "libevent_pthreads-2.1.so.7"}
-# What would make it take the place of another package, or run something when it is installed.
+# Fields that would make it replace another package, or run code when it is installed.
 TAKES_A_PLACE = ("Provides", "Conflicts", "Replaces", "Breaks", "Pre-Depends")
 OPTIONS = argparse.Namespace()
 PATIENCE = 30
@@ -99,14 +99,15 @@ class Package(unittest.TestCase):
             self.assertEqual(owner, "root/root", line)
             self.assertTrue(mode[0] == "l" or mode[5] == mode[8] == "-", line)
 
-    @unittest.skipUnless(shutil.which("lintian"), "lintian is not installed")
+    @unittest.skipUnless(shutil.which("lintian"), "lintian is not installed (package lintian)")
     def test_lintian_has_nothing_to_say(self):
-        # spate has no address of its own, and Debian no bug that asks for it.
+        # spate has no real mail address, and Debian no bug that requests it.
         run("lintian", "--fail-on", "error,warning", "--suppress-tags",
             "bogus-mail-host,bogus-mail-host-in-debian-changelog,initial-upload-closes-no-bugs",
             self.package)
 
-    @unittest.skipUnless(shutil.which("memcached"), "memcached is not installed")
+    @unittest.skipUnless(shutil.which("memcached"),
+                         "memcached is not installed (package memcached)")
     def test_runs_memcached_where_it_was_unpacked(self):
         place = os.path.join(self.directory, "socket")
         with open(os.path.join(self.directory, "stderr"), "w+b") as stderr:
@@ -152,7 +153,7 @@ class Documents(unittest.TestCase):
         cls.completion = os.path.join(source, "spate-run.bash")
         cls.help = run(os.path.join(OPTIONS.build, "compat", "spate-run"), "--help")
 
-    @unittest.skipUnless(shutil.which("groff"), "groff is not installed")
+    @unittest.skipUnless(shutil.which("groff"), "groff is not installed (package groff)")
     def test_the_manual_page_is_well_formed(self):
         done = subprocess.run(["groff", "-mdoc", "-Tutf8", "-ww", "-b", self.page],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
@@ -171,7 +172,7 @@ class Documents(unittest.TestCase):
             self.assertIn(f".It {status}\n", page)
 
     def complete(self, *words, before=""):
-        """What is offered for the last of the words."""
+        """Returns the completions of the last word."""
         quoted = " ".join(f"'{word}'" for word in words)
         return bash("\n".join([before, f"source '{self.completion}'", f"COMP_WORDS=({quoted})",
                                f"COMP_CWORD={len(words) - 1}", "_spate_run",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""libevent for other languages, and libraries that run on a loop of libevent's."""
+"""Bindings of libevent for other languages, and libraries that run on libevent's loop."""
 
 import harness
 from peers.lines import Lines
@@ -52,9 +52,10 @@ base:loop()
 
 @table.row("lua5.3")
 def lua_event(run):
-    """A server of lines on buffers, with a timer beside."""
+    """A server of lines on buffers, and a timer."""
     port = harness.free_port()
-    # What is left to send is not sent, on the original library too: a callback cannot ask for both.
+    # Unsent output is lost, on the original library too: a callback cannot wait for both
+    # directions.
     server = run.start("lua5.3", run.file("server.lua", LUA), port,
                        weather=harness.Weather(share=0.2, calls="in"))
     server.wait_tcp(port)
@@ -72,7 +73,7 @@ def lua_event(run):
         talk.close()
 
 
-# PMIx: each process tells the others a number. pmix_common.h: 14 is PMIX_UINT32, 3 PMIX_GLOBAL.
+# PMIx: the processes exchange a number. pmix_common.h: 14 is PMIX_UINT32, 3 PMIX_GLOBAL.
 PMIX = """
 import ctypes, os, sys
 pmix = ctypes.CDLL("libpmix.so.2")
@@ -98,10 +99,10 @@ do(pmix.PMIx_Finalize(None, 0))
 """
 
 
-# On the original library too, a word between its processes is lost in any weather.
+# With the original library too, messages between its processes are lost under any faults.
 @table.row("mpirun", "python3", has_traffic=False)
 def mpirun(run):
-    """Open MPI's runtime starts processes and passes on what they print; they talk by PMIx."""
+    """Open MPI's runtime starts processes and passes on their output; they communicate by PMIx."""
     program = run.start("mpirun", *(["--allow-run-as-root"] if harness.is_root() else []),
                         "--oversubscribe", "-n", RANKS, "python3", "-c", PMIX, RANKS,
                         weather=False)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Programs that carry bytes between others: all arrive, and no others."""
+"""Programs that forward bytes: all must arrive, and no others."""
 
 import os
 import random
@@ -18,7 +18,7 @@ table = Table()
 
 @table.row("fstrm_capture", "fstrm_replay")
 def fstrm_capture(run):
-    """Frames of several clients at once, by a Unix socket and by TCP."""
+    """Several clients send frames at once, over a Unix socket and over TCP."""
     source = random.Random(run.seed)
     files = [[source.randbytes(source.choice((10, 500, 20_000))) for _ in range(300)]
              for _ in range(6)]
@@ -55,7 +55,7 @@ dnstc {{ local_ip = 127.0.0.1; local_port = {port}; }}
 
 
 def serve_tunnels(listener, heard):
-    """An HTTP proxy that takes CONNECT and sends back all that comes."""
+    """An HTTP proxy that accepts CONNECT and echoes."""
     def serve(stream):
         with stream, stream.makefile("rb") as reader:
             heard.append(reader.readline())
@@ -75,7 +75,7 @@ def serve_tunnels(listener, heard):
 
 @table.row("redsocks")
 def redsocks(run):
-    """What is sent to it goes through a proxy. At EINTR it hangs up, on the original as well."""
+    """Its input goes through a proxy. At EINTR it hangs up, on the original as well."""
     port = harness.free_port()
     heard = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -103,7 +103,7 @@ ECHOES = 100
 
 
 def serve_sstp(listener, done):
-    """The server's part: a handshake, then questions whether the client is still there."""
+    """The server's side: a handshake, then requests for an echo."""
     stream, _ = listener.accept()
     with stream, stream.makefile("rb") as reader:
         def hear():
@@ -124,7 +124,7 @@ def serve_sstp(listener, done):
 
 
 def run_sstpc(run):
-    """What it was told, once it has answered all."""
+    """Returns the requests that it received, once it has answered all."""
     kinds = []
     near, far = os.openpty()
     try:
@@ -146,10 +146,10 @@ def run_sstpc(run):
 
 @table.row("sstpc", "openssl")
 def sstpc(run):
-    """A tunnel in TLS; what it would carry comes from its standard input, where nothing is.
+    """A tunnel in TLS; its payload comes from standard input, which is empty.
 
-    On a busy machine it ends itself after its first words now and then, on the original as well
-    (3 of 40), and of two at once one always does.
+    On a busy machine it sometimes exits after its first messages, on the original as well (3 of
+    40); of two at once one always does.
     """
     with harness.alone("sstpc"):
         for tries_left in reversed(range(4)):
@@ -164,7 +164,7 @@ def sstpc(run):
 
 @table.row("unworkable")
 def unworkable(run):
-    """BitTorrent: one has the file, and another gets it from there."""
+    """BitTorrent: one client has the file, and another downloads it from there."""
     data = random.Random(run.seed).randbytes(100_000)
     with Tracker() as tracker:
         torrent = run.file("file.torrent", tracker.torrent("file", data))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""elinks, which runs on the part of libev that stands in for libevent's old functions."""
+"""elinks, which uses libev's emulation of libevent's old functions."""
 
 import harness
 from peers.web import WebServer
@@ -7,26 +7,25 @@ from peers.web import WebServer
 WORDS = 20_000
 PAGES = 6
 RUNS = 3
-# On the original library too, an answer that cannot be read yet after all (EAGAIN) is an error to
-# it.
+# With the original library too, EAGAIN from a read is an error to it.
 WEATHER = harness.Weather(share=0.2, kinds="interrupt,short")
 
 
 def page(number):
-    """A page and the words that are to be seen of it."""
+    """Returns a page, and the words of it that must be shown."""
     words = [f"p{number}w{word}" for word in range(WORDS)]
     head = "<html><head><title>Page</title></head><body><p>"
     return f"{head}{' '.join(words)}</p></body></html>".encode(), words
 
 
 def dump(run, address):
-    # Its configuration is in the private directory, and there is none.
+    # Its configuration would be in the private directory, which is empty.
     return run.start("elinks", "-no-home", "-dump", "1", "-dump-width", "120", "-no-references",
                      address, weather=WEATHER)
 
 
 def check_pages(run, web, pages):
-    """Several at once, over HTTP."""
+    """Downloads several at once, over HTTP."""
     dumps = [dump(run, f"http://127.0.0.1:{web.port}/{name}.html") for name in pages]
     for program, words in zip(dumps, pages.values()):
         got = program.wait().split()

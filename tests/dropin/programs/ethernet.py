@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Programs that need more than sockets: an Ethernet of the test's own, as root."""
+"""Programs that need more than sockets: they run on an Ethernet that the test creates, as root."""
 
 import re
 import signal
@@ -11,7 +11,7 @@ from peers.wire import connect
 PORTS = 20
 CLAIMED = "10.9.8.100"
 
-# Greets whoever connects to one of the ports.
+# Greets every client that connects to one of the ports.
 GREETER = """
 import socket, sys, threading
 def serve(port):
@@ -26,17 +26,17 @@ for port in range(2200, 2200 + int(sys.argv[1])):
 print("ready", flush=True)
 """
 
-# On the original library too, what the kernel tells it is lost with a failing call.
+# On the original library too, kernel messages are lost with a failing call.
 WEATHER = harness.Weather(share=0.2, kinds="interrupt")
 
-# ladvd's child may write no files at all, so its words go through a pipe. It wants a /run of its
-# own, in which nobody else may write.
+# ladvd's child may write no files at all, so its words go through a pipe. It needs a /run that no
+# other user can write to.
 LADVD = """
 mount -t tmpfs -o mode=755 none /run && mkdir /run/ladvd && hostname "$1" || exit
 exec ladvd -f -r -L -C -t wire > >(cat) 2>&1
 """
 
-# Prints what is posted to it.
+# Prints the bodies of POST requests.
 POST_SERVER = """
 import http.server
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -58,7 +58,7 @@ table = Table()
 
 @table.row("lldpd", "lldpcli")
 def lldpd(run):
-    """Each of two hears of the other, and of what changes there."""
+    """Both discover each other, and later changes."""
     sides = connect(run)
     sockets = [run.path(f"{name}.socket") for name in ("left", "right")]
     for side, socket_path in zip(sides, sockets):
@@ -70,7 +70,7 @@ def lldpd(run):
     def ask(number, *command):
         return run.call("lldpcli", "-u", sockets[number], *command, dropin=False)
 
-    for number in range(2):  # A message that is lost in the weather is sent again.
+    for number in range(2):  # Repeats each second what faults lose.
         ask(number, "configure", "lldp", "tx-interval", 1)
     for name in ("one", "two"):
         for number in range(2):
@@ -82,7 +82,7 @@ def lldpd(run):
 
 
 class Ladvd:
-    """One at an end of the wire, and what its client says."""
+    """One end of the wire, and the output of its client."""
 
     def __init__(self, side, name):
         self.side_ = side
@@ -102,7 +102,7 @@ class Ladvd:
                                f"{protocol} of {other.name}")
 
     def neighbours_(self):
-        """[[name, protocol]]"""
+        """Returns [[name, protocol]]."""
         values = dict(re.findall("(.*)='(.*)'", self.ask("-b", dropin=False)))
         return [[value, values[key.replace("HOSTNAME", "PROTOCOL")]]
                 for key, value in values.items() if key.startswith("HOSTNAME")]
@@ -110,7 +110,7 @@ class Ladvd:
 
 @table.row("ladvd", "ladvdc", "lldpd", "lldpcli")
 def ladvd(run):
-    """Each of two hears of the other, and a lldpd of both; the client posts what it has heard."""
+    """Both discover each other, and each an lldpd; the client posts the findings."""
     left, right = connect(run)
     socket_path = run.path("watcher.socket")
     watcher = right.start("lldpd", "-dd", "-u", socket_path, "-p", socket_path + ".pid",
@@ -120,7 +120,7 @@ def ladvd(run):
     two = Ladvd(right, "two")
     one.wait_for_news_of(two)
     one.daemon.stop(0)
-    three = Ladvd(left, "three")  # It says so at once, and then every half a minute.
+    three = Ladvd(left, "three")  # It sends a packet at once, and then every 30 s.
     two.wait_for_news_of(three)
     harness.check("SysName:      three" in
                   run.call("lldpcli", "-u", socket_path, "show", "neighbors", dropin=False),
@@ -140,7 +140,7 @@ def check_post(side, ladvd):
 
 @table.row("farpd", has_traffic=False)
 def farpd(run):
-    """An address that nobody has is claimed, and one that somebody has is not."""
+    """Claims an unused address, but not one in use."""
     left, right = connect(run)
     daemon = left.start("farpd", "-d", "-i", "wire", "10.9.8.100-10.9.8.110")
     daemon.wait_output("listening on wire")
@@ -152,7 +152,7 @@ def farpd(run):
         return hardware in right.call("ip", "neighbour", "show", CLAIMED)
 
     harness.wait_until(is_claimed, "the address to be claimed")
-    daemon.kill(signal.SIGKILL)  # It waits for a packet before it heeds another.
+    daemon.kill(signal.SIGKILL)  # It handles signals only after a packet.
 
 
 @table.row("scanssh")

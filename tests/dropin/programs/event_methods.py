@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What libevent's environment variables choose: programs on each method of waiting.
+"""The effects of libevent's environment variables: programs on each method of waiting.
 
-Semantics: event2/event.h on EVENT_NOEPOLL and its like; the names are what unbound -V prints.
+Semantics: event2/event.h on EVENT_NOEPOLL and its like; unbound -V prints the names.
 """
 
 import os

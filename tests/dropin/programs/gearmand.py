@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""gearmand with four threads: jobs of many clients done by several workers, in the foreground and
-in the background, great ones, failing ones, ones whose worker dies; its own tools; its shutdown."""
+"""gearmand with four threads: jobs of many clients done by several workers, in the foreground
+and in the background, large jobs, failing ones, jobs whose worker exits; its own tools; its
+shutdown."""
 
 import collections
 import hashlib
@@ -18,13 +19,13 @@ THREADS = 4
 WORKERS = 5
 CLIENTS = 6
 ROUNDS = 25
-JOBS = 25  # Of one round.
+JOBS = 25  # In one round.
 BACKGROUND_JOBS = 300
 GREAT_BYTES = 6_000_000
-# gearmand's threads wake one another by a byte in a pipe, and take EAGAIN for done (a pipe gives it
-# when it is full of such bytes); on the original library as well.
+# gearmand's threads wake one another with a byte in a pipe, and take EAGAIN for success (a pipe
+# returns it when it is full of such bytes), with the original library as well.
 WEATHER = harness.Weather(least=2)
-DONE = collections.Counter()  # The background jobs that workers did, by their data.
+DONE = collections.Counter()  # The background jobs that workers completed, by their data.
 
 
 def reverse(_, __, data):
@@ -40,7 +41,7 @@ def fail(_, __, data):
 
 
 def parts(worker, handle, data):
-    """In pieces, with word of the progress between them."""
+    """Sends the result in pieces, with progress reports between them."""
     for at in range(0, len(data), 1000):
         worker.send(WORK_DATA, handle, data[at:at + 1000].upper())
         worker.send(WORK_STATUS, handle, b"%d" % at, b"%d" % len(data))
@@ -100,7 +101,7 @@ def foreground(run, port):
 
 
 def great(run, port):
-    """More than any buffer holds, in both directions, and at once with others."""
+    """Larger than any buffer, in both directions, and concurrent with others."""
     def submit(number):
         data = random.Random(f"{run.seed}:{number}").randbytes(GREAT_BYTES)
         with Client(port) as client:
@@ -113,7 +114,7 @@ def great(run, port):
 
 
 def background(port):
-    """Nobody waits for the results; each job is done exactly once."""
+    """No client waits for the results; each job is done exactly once."""
     with Client(port) as client:
         handles = [client.submit(b"remember", b"%d" % number, kind=SUBMIT_BACKGROUND)
                    for number in range(BACKGROUND_JOBS)]
@@ -123,7 +124,7 @@ def background(port):
 
 
 def shared_job(port):
-    """Two clients submit a job under one name before there is a worker: both get its result."""
+    """Two clients submit a job with the same name before there is a worker: both get its result."""
     with Client(port) as one, Client(port) as other, Administrator(port) as administrator:
         handles = [client.submit(b"late", b"data", unique=b"same") for client in (one, other)]
         harness.check(handles[0] == handles[1], f"two jobs: {handles}")
@@ -137,7 +138,7 @@ def shared_job(port):
 
 
 def lost_worker(port):
-    """A worker goes with its job; the next one gets it."""
+    """A worker exits with its job; the next one gets it."""
     with Client(port) as client:
         handle = client.submit(b"unlucky", b"data")
         for _ in range(3):
@@ -148,7 +149,7 @@ def lost_worker(port):
 
 
 def tools(run, port):
-    """Debian's own worker, client and administrator: they count words."""
+    """Debian's worker, client and administrator: they count words."""
     worker = run.start("gearman", "-h", "127.0.0.1", "-p", port, "-w", "-f", "wc", "--", "wc", "-c",
                        dropin=False)
     text = b"some words\n" * 20_000
@@ -174,7 +175,7 @@ def administration(port, workers):
 
 
 def shutdowns(run):
-    """By signals, with clients and workers connected."""
+    """Stops it by signals, while clients and workers are connected."""
     for number in (signal.SIGTERM, signal.SIGINT):
         server, port = start(run)
         start_workers(port)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""gevent, as Debian builds it on libev: its watchers and what greenlets do (gevent_suite)."""
+"""gevent, as Debian builds it on libev: its watchers, and programs of greenlets (gevent_suite)."""
 
 import os
 import subprocess
 
 import harness
 
-PYTHON = "/usr/bin/python3"  # Debian's, for which its gevent is built.
+PYTHON = "/usr/bin/python3"  # Debian's gevent is built for this one.
 LIBEV = {"GEVENT_LOOP": "libev-cext", "PYTHONDONTWRITEBYTECODE": "1"}
 SUITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "gevent_suite")
 
@@ -16,7 +16,7 @@ def need_gevent():
     found = subprocess.run([PYTHON, "-c", "import gevent.libev.corecext"], check=False,
                            stderr=subprocess.DEVNULL)
     if found.returncode != 0:
-        raise harness.Skip("python3-gevent is not installed")
+        raise harness.Skip("gevent is not installed (package python3-gevent)")
 
 
 def start(run, name, **how):
@@ -27,7 +27,8 @@ def start(run, name, **how):
 
 def test(run):
     need_gevent()
-    # The tests of single watchers read what is there, as a program may that was told so.
+    # The tests of single watchers read a fixed number of bytes without checking, so they run
+    # without weather.
     programs = [start(run, "watchers.py", weather=False), start(run, "cooperation.py")]
     for program in programs:
         output = program.wait(seconds=90)

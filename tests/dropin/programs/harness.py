@@ -34,7 +34,6 @@ import dataclasses
 import fcntl
 import os
 import pwd
-import random
 import re
 import shutil
 import signal
@@ -47,20 +46,24 @@ import tempfile
 import time
 import traceback
 
-SKIPPED = 77  # What ctest takes as "skipped".
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir,
+                                "support"))
+import missing  # pylint: disable=wrong-import-position
+from ports import free_port  # pylint: disable=wrong-import-position
+
 ANSWER_SECONDS = 60  # How long a program may take to open its port.
 CALL_SECONDS = 100  # How long a program may run that is to end by itself.
 STOP_SECONDS = 20  # Between SIGTERM and SIGKILL.
 TEST_SECONDS = 110  # A little less than ctest's limit, so that the outputs are still shown.
 PAUSE_SECONDS = 0.02
-SHOWN_BYTES = 3000  # Of each output, at its end.
-SHOWN_PROGRAMS = 20
+SHOWN_BYTES = 3000  # Of each output, from its end.
+SHOWN_LATEST = 5
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)
 
 
 class Failure(Exception):
-    """The test found something wrong; the message says what."""
+    """The test has failed; the message gives the reason."""
 
 
 class Skip(Exception):
@@ -69,12 +72,12 @@ class Skip(Exception):
 
 @dataclasses.dataclass
 class Weather:
-    """What the preload library does to a program: tests/dropin/weather/weather.cc."""
-    share: float = 0.05  # Of the calls.
+    """The effect of the preload library on a program: tests/dropin/weather/weather.cc."""
+    share: float = 0.05  # Share of the calls that fail.
     kinds: str = "again,interrupt,short"
     calls: str = "in,out,accept"
     least: int = 0  # Calls that send fewer bytes are left alone.
-    local: bool = True  # Pipes and Unix sockets too: what a program's own processes talk by.
+    local: bool = True  # Also pipes and Unix sockets, which connect a program's own processes.
 
 
 def check(truth, message):
@@ -87,9 +90,9 @@ def need(*programs):
     for program in programs:
         path = shutil.which(program, path=search_path())
         if path is None:
-            raise Skip(f"{program} is not installed")
+            raise Skip(missing.not_installed(program))
         if not is_root() and has_privileges(path):
-            raise Skip(f"{program} has privileges of its own: only root chooses its libraries")
+            raise Skip(f"{program} is setuid or has capabilities: run as root")
 
 
 def has_privileges(path):
@@ -118,25 +121,9 @@ def libev(backend):
     return {"LIBEV_FLAGS": str({"select": 1, "poll": 2, "epoll": 4, "io_uring": 128}[backend])}
 
 
-def free_port():
-    """A port that was free for TCP and for UDP a moment ago, on every address.
-
-    Below those that the system gives to whoever connects: other tests do so all the time.
-    """
-    while True:
-        port = random.randrange(10000, 30000)
-        with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
-            try:
-                tcp.bind(("", port))
-                udp.bind(("", port))
-            except OSError:
-                continue
-            return port
-
-
 @contextlib.contextmanager
 def alone(name):
-    """Nobody else, in any process, does what has this name meanwhile."""
+    """Holds the lock `name`, which excludes all other processes."""
     path = os.path.join(tempfile.gettempdir(), f"spate-{os.getuid()}-{name}.lock")
     with open(path, "w", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -168,7 +155,7 @@ def answers(family, address):
 
 
 def is_bound(port):
-    """Whether somebody has the UDP port of 127.0.0.1: nothing can connect to it to find out."""
+    """Returns whether the UDP port of 127.0.0.1 is bound: connecting to it cannot show this."""
     with socket.socket(type=socket.SOCK_DGRAM) as probe:
         try:
             probe.bind(("127.0.0.1", port))
@@ -182,7 +169,7 @@ def die_with_parent():
 
 
 class Program:
-    """A program that was started, in a process group of its own."""
+    """A running program, in a separate process group."""
 
     def __init__(self, run, name, command, environment, user, cwd, stdin, pass_fds):
         self.run = run
@@ -200,7 +187,7 @@ class Program:
         self.pid = self.process.pid
 
     def output(self):
-        """All that it printed so far."""
+        """Returns its whole output until now."""
         return self.output_bytes().decode("utf-8", "replace")
 
     def output_bytes(self):
@@ -218,7 +205,7 @@ class Program:
         return os.waitid(os.P_PID, self.pid, flags) is not None
 
     def _reap(self):
-        """Ends what is left of its group, whose number is ours until it is reaped."""
+        """Kills the rest of its group, whose ID cannot be reused until the program is reaped."""
         try:
             os.killpg(self.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
@@ -226,12 +213,21 @@ class Program:
         self.process.wait()
 
     def kill(self, number):
-        """Sends a signal to the program alone."""
+        """Sends a signal to the program alone, but not before the program handles that signal.
+
+        A server may listen, and a client connect, before it installs its handlers.
+        """
+        if number != signal.SIGKILL:
+            self.wait_for(lambda: handles(self.pid, number),
+                          f"it handles {signal.Signals(number).name}")
+        self._send(number)
+
+    def _send(self, number):
         check(self.status() is None, f"{self.name} has ended with {self.status()}")
         os.kill(self.pid, number)
 
     def wait(self, status=0, seconds=CALL_SECONDS):
-        """Waits for its end and returns its output. `status`: what is expected; None for any."""
+        """Waits for its end and returns its output. `status`: the expected one; None for any."""
         wait_until(lambda: self.status() is not None, f"{self.name} to end", seconds)
         check(status is None or self.status() == status,
               f"{self.name} ended with {self.status()}, not {status}")
@@ -239,11 +235,12 @@ class Program:
 
     def stop(self, status=None, seconds=STOP_SECONDS):
         """SIGTERM and its end; `status` as in wait(). Fails if the program does not obey."""
-        self.kill(signal.SIGTERM)
+        send = self.kill if status == 0 else self._send
+        send(signal.SIGTERM)
         return self.wait(status, seconds)
 
     def end(self):
-        """The end of the test: SIGTERM, SIGKILL after a while, and nothing is said."""
+        """Ends it with the test: SIGTERM, then SIGKILL after a while, without an error."""
         if self.status() is None:
             os.kill(self.pid, signal.SIGTERM)
             try:
@@ -275,8 +272,16 @@ class Program:
         self.run.check_mapped(library, self.run.mapped(library, self.pid))
 
     def weather(self):
-        """What was done to it and its children: {"again": .., "interrupt": .., "short": ..}."""
+        """Returns the number of failed calls of it and its children: {"again": .., "interrupt":
+        .., "short": ..}."""
         return read_weather(self.weather_path)
+
+
+def handles(pid, number):
+    """Returns whether the process catches the signal, or blocks it to read it from a descriptor."""
+    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
+        masks = re.findall(r"^Sig(?:Blk|Cgt):\s*(\w+)", file.read(), re.MULTILINE)
+    return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)
 
 
 def mapped_files(pid):
@@ -314,7 +319,7 @@ def sum_weather(programs):
 
 
 class Run:
-    """One run of one test: its mode, its directory, and what it has started."""
+    """One run of one test: its mode, its directory, and its programs."""
 
     def __init__(self, arguments, library, has_traffic):
         self.has_traffic = has_traffic
@@ -327,10 +332,10 @@ class Run:
         self.library = library
         self.programs = []
         if self.mode != "original" and not os.path.exists(f"{arguments.lib_dir}/{library}"):
-            raise Skip(f"{arguments.lib_dir} has no {library}")
+            raise Skip(f"{library} was not built (package libev-dev or libevent-dev)")
         self.directory = tempfile.mkdtemp(prefix="spate_")
         if is_root():
-            os.chmod(self.directory, 0o777)  # Some of the programs give up root.
+            os.chmod(self.directory, 0o777)  # Some of the programs drop root's privileges.
         self.lib_dir = None if self.mode == "original" else self._public(arguments.lib_dir)
         self.faults = self.file("faults", "", 0o666)
         if self.weather_library:
@@ -354,11 +359,11 @@ class Run:
 
     def start(self, name, *arguments, dropin=True, weather=None, user=None, env=None, cwd=None,
               stdin=None, pass_fds=()):
-        """Starts a program; only from the test's own thread, with whose end its programs end.
+        """Starts a program; only from the test's own thread, since its programs end with that.
 
         dropin=False: one that only helps the test; it runs on the originals, without faults.
-        weather: milder than the mode's, with the reason beside it; weather=False for none.
-        user: whom to become if the test runs as root.
+        weather: milder than the mode's, with the reason in a comment; weather=False for none. user:
+        the user to run as, if the test runs as root.
         """
         environment = self.environment(weather) if dropin else self.plain_environment()
         environment.update(env or {})
@@ -370,7 +375,7 @@ class Run:
         return program
 
     def call(self, name, *arguments, status=0, seconds=CALL_SECONDS, **how):
-        """Runs a program to its end, whose status is checked; the result is what it printed."""
+        """Runs a program to its end, and checks its status. Returns its output."""
         return self.start(name, *arguments, **how).wait(status, seconds)
 
     def plain_environment(self):
@@ -381,7 +386,7 @@ class Run:
         return environment
 
     def environment(self, weather=None):
-        """What makes a program run in this mode."""
+        """Returns the environment for a program in this mode."""
         environment = self.plain_environment()
         if self.lib_dir:
             environment["LD_LIBRARY_PATH"] = self.lib_dir
@@ -451,8 +456,14 @@ class Run:
             check(counts, "no program reported that the fault plan was asked")
 
     def show(self):
-        """What the programs printed, the last of them."""
-        for program in self.programs[-SHOWN_PROGRAMS:]:
+        """Prints the last lines of the programs that failed or still run, and of the latest ones.
+
+        A test that polls starts hundreds of programs, and all of these succeed.
+        """
+        latest = self.programs[-SHOWN_LATEST:]
+        for program in self.programs:
+            if program.status() == 0 and program not in latest:
+                continue
             print(f"--- {program.name}, status {program.status()}\n{shown(program)}".rstrip())
 
 
@@ -498,16 +509,23 @@ def execute(run, test):
         run.check_faults()
     except Skip:
         raise
-    except BaseException:
-        run.show()
-        raise
+    except BaseException as failure:
+        report(failure, run)
+        sys.exit(1)
+
+
+def report(failure, run):
+    """The reason comes first: a summary of many tests has only the first lines of each."""
+    print("failed:", failure if isinstance(failure, Failure) else repr(failure))
+    traceback.print_tb(failure.__traceback__, file=sys.stdout)
+    run.show()
 
 
 def main(test, library, has_traffic=True):
-    """Runs test(run) and exits: 0, 1 or SKIPPED.
+    """Runs test(run) and exits: 0, 1 or missing.SKIPPED.
 
-    library: what the programs use of the drop-in libraries.
-    has_traffic=False: no program has a socket or pipe that the weather could be on.
+    library: the drop-in library that the programs use. has_traffic=False: no program has a socket
+    or pipe that the weather affects.
     """
     arguments = parse()
     run = None
@@ -519,12 +537,8 @@ def main(test, library, has_traffic=True):
         execute(run, test)
         print("passed")
     except Skip as skip:
-        print(f"skipped: {skip}")
-        sys.exit(SKIPPED)
-    except Failure as failure:
-        traceback.print_tb(failure.__traceback__)
-        print(f"failed: {failure}")
-        sys.exit(1)
+        print(skip)
+        sys.exit(missing.SKIPPED)
     finally:
         if run is not None and not arguments.keep:
             shutil.rmtree(run.directory, ignore_errors=True)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""i3, a window manager, on a display of its own: commands, windows, events, restart and exit.
+"""i3, a window manager, on a private display: commands, windows, events, restart and exit.
 
-i3 waits for its X connection with ev_io, ev_prepare and ev_check, and serves its commands on a
+i3 watches its X connection with ev_io, ev_prepare and ev_check, and serves its commands on a
 socket.
 """
 
@@ -16,9 +16,9 @@ WINDOWS = 4
 QUERIES = 30
 ROUNDS = 40
 LAYOUTS = {"splith": "splith", "tabbed": "tabbed", "stacking": "stacked", "splitv": "splitv"}
-# On the original library too: libxcb takes EINTR from its own socket for a broken connection; and
-# i3 forgets the first half of a message's head when the second cannot be read yet, so that calls
-# which are cut short and calls which fail must not meet in one run.
+# With the original library too, libxcb takes EINTR from its own socket for a broken connection, and
+# i3 forgets the first half of a message's header if the second cannot be read yet. So a run must
+# not have both short calls and calls that fail.
 WEATHERS = (harness.Weather(kinds="again", share=0.1), harness.Weather(kinds="short", share=0.1))
 CONFIG = """
 ipc-socket {socket}
@@ -42,7 +42,7 @@ class Desktop:
         self.windows = []
 
     def message(self, *arguments):
-        """What i3-msg prints, as a value."""
+        """Returns i3-msg's output as a value."""
         return json.loads(self.run.call("i3-msg", "-s", self.socket, *arguments, dropin=False))
 
     def command(self, text):
@@ -53,7 +53,7 @@ class Desktop:
         return self.message("-t", "get_tree")
 
     def leaves(self):
-        """{name of the window: the name of its workspace}"""
+        """Returns {name of the window: name of its workspace}."""
         return {leaf["name"]: workspace["name"] for workspace in containers(self.tree())
                 if workspace["type"] == "workspace" for leaf in containers(workspace)
                 if leaf.get("window")}
@@ -86,7 +86,7 @@ def check_windows(desktop):
 
 
 def check_layout(desktop):
-    """Each command's effect is in the tree that is asked for after it."""
+    """Each command's effect appears in the next tree."""
     desktop.command("workspace 7")
     for number in range(ROUNDS):
         wanted, layout = list(LAYOUTS.items())[number % len(LAYOUTS)]
@@ -102,7 +102,7 @@ def check_layout(desktop):
 
 
 def check_queries(desktop):
-    """Many at once, each with an answer of its own and whole."""
+    """Many at once; each has its own complete answer."""
     kinds = ["get_tree", "get_workspaces", "get_outputs", "get_version",
              "get_binding_modes"]
     queries = [desktop.run.start("i3-msg", "-s", desktop.socket, "-t", kinds[n % len(kinds)],
@@ -112,7 +112,7 @@ def check_queries(desktop):
 
 
 def check_events(desktop):
-    """A subscriber hears of every change, in order."""
+    """A subscriber receives every change, in order."""
     listener = desktop.run.start("i3-msg", "-s", desktop.socket, "-t", "subscribe", "-m",
                                  '["workspace", "tick"]', dropin=False)
     listener.wait_output('"first":true')
@@ -127,7 +127,7 @@ def check_events(desktop):
 
 
 def check_ends(desktop):
-    """Windows that are closed, and one that i3 closes, leave the tree."""
+    """Closed windows, one of them closed by i3, must leave the tree."""
     desktop.windows[1].end()
     desktop.command('[title="^window 2$"] kill')
     desktop.wait_for(lambda: sorted(desktop.leaves()) == ["window 0", "window 3"],
@@ -136,7 +136,7 @@ def check_ends(desktop):
 
 
 def check_restart(desktop):
-    """i3 executes itself anew and finds everything again."""
+    """i3 executes itself again and restores its state."""
     before = desktop.leaves()
     answer = desktop.run.start("i3-msg", "-s", desktop.socket, "restart", dropin=False)
     answer.wait(status=None)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""krb5kdc, which waits by libverto on libev: tickets by UDP and TCP, for users and for services."""
+"""krb5kdc, which uses libverto on libev: tickets over UDP and TCP, for users and for services."""
 
 import signal
 
@@ -8,7 +8,7 @@ from peers.kerberos import REALM, SERVICE, USERS, Kerberos
 
 
 def check_users(kerberos, environment):
-    """All at once; then each has a ticket, and gets another for the service."""
+    """All run at once: each gets a ticket, and another for the service."""
     for program in [kerberos.ask(user, environment) for user in range(USERS)]:
         program.wait()
     for user in range(USERS):

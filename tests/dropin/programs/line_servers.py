@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Small servers that talk in lines: a few clients at once, and every line of theirs is checked."""
+"""Small servers with protocols of lines: a few clients at once, each of which checks every line."""
 
 import http.client
 import json
@@ -19,13 +19,13 @@ table = Table()
 
 
 def all_at_once(client, count=CLIENTS):
-    """client(number) in threads; the first failure of them is the test's."""
+    """Runs client(number) in threads, and raises the first exception of any."""
     failures = []
 
     def guarded(number):
         try:
             client(number)
-        except BaseException as failure:  # Told by the test's own thread.
+        except BaseException as failure:  # Raised again by the test's own thread.
             failures.append(failure)
 
     threads = [threading.Thread(target=guarded, args=(number,)) for number in range(count)]
@@ -37,10 +37,10 @@ def all_at_once(client, count=CLIENTS):
         raise failures[0]
 
 
-# On the original library too, it stands no weather at all.
+# With the original library too, it fails under any faults.
 @table.row("poolcounterd", has_traffic=False)
 def poolcounterd(run):
-    """A lock that one may have at a time. The port is always the same, so the address is not."""
+    """A lock that one client at a time may have. The port is fixed, so the address varies."""
     host = f"127.{os.getpid() >> 8 & 255}.{os.getpid() & 255}.1"
     server = run.start("poolcounterd", "-l", host, weather=False)
     server.wait_tcp(7531, host)
@@ -66,7 +66,7 @@ def poolcounterd(run):
 
 @table.row("bitlbee")
 def bitlbee(run):
-    """One process for all clients, whose user interface is a channel."""
+    """One process serves all clients; its user interface is a channel."""
     port = harness.free_port()
     server = run.start("bitlbee", "-D", "-n", "-i", "127.0.0.1", "-p", port, "-d", run.directory,
                        "-c", "/dev/null", "-P", run.path("bitlbee.pid"), user="nobody")
@@ -91,7 +91,7 @@ def bitlbee(run):
 
 @table.row("inetd", has_traffic=False)  # Its sockets block.
 def inetd(run):
-    """A child for each connection: programs that answer, and one that is told to wait."""
+    """A child for each connection: programs that answer, and one with the option `wait`."""
     ports = [harness.free_port() for _ in range(3)]
     user = "nobody" if harness.is_root() else os.environ["USER"]
     lines = [f"127.0.0.1:{ports[0]} stream tcp nowait.1000 {user} /bin/cat cat",
@@ -125,7 +125,8 @@ def start_redis(run):
 
 @table.row("rtpengine", "redis-server")
 def rtpengine(run):
-    """It listens to redis for calls of its like; these are none, and it says so, one by one."""
+    """It subscribes to redis for calls of other rtpengines; these messages are none, and it logs
+    each."""
     port, redis_port = harness.free_port(), start_redis(run)
     server = run.start("rtpengine", "--config-file=none", "--foreground", "--log-stderr",
                        "--log-level=7", "--interface=127.0.0.1", f"--listen-ng=127.0.0.1:{port}",
@@ -137,7 +138,7 @@ def rtpengine(run):
         for number in range(CALLS):
             talk.ask(f"SET call{number} nothing", "+OK")
     server.wait_output(f"'call{CALLS - 1}'")
-    # What was there when it began is told twice.
+    # Calls that existed when it started are reported twice.
     got = set(re.findall(r"restore call ID 'call(\d+)'", server.output()))
     harness.check(len(got) == CALLS, f"it heard of {len(got)} calls")
 
@@ -150,12 +151,12 @@ def has_listener(port):
 
 @table.row("webdis", "redis-server")
 def webdis(run):
-    """HTTP before redis, in two threads."""
+    """HTTP in front of redis, with two threads."""
     port, redis_port = harness.free_port(), start_redis(run)
     settings = {"redis_host": "127.0.0.1", "redis_port": redis_port, "http_host": "127.0.0.1",
                 "http_port": port, "threads": 2, "daemonize": False, "database": 0,
                 "logfile": run.path("webdis.log")}
-    # On the original library too, it ends a connection that has nothing to read after all.
+    # With the original library too, it closes a connection when a read finds no bytes.
     server = run.start("webdis", run.file("webdis.json", json.dumps(settings)),
                        weather=harness.Weather(kinds="short"))
     server.wait_tcp(port)

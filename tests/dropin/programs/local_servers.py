@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Servers of one machine: on Unix sockets, or on a descriptor that they are given."""
+"""Servers of one machine: on Unix sockets, or on a descriptor that they inherit."""
 
 import json
 import os
@@ -23,16 +23,16 @@ echo '{"arguments": "'"$*"'"}'
 
 @table.row("bgplgd")
 def bgplgd(run):
-    """FastCGI: what a child of it prints for each question."""
+    """FastCGI: a child prints the answer to each request."""
     path = run.path("bgplgd.socket")
     if not harness.is_root():
-        raise harness.Skip("bgplgd has to be started by root")
+        raise harness.Skip("root is missing: bgplgd gives its rights up")
     server = run.start("bgplgd", "-d", "-U", "nobody", "-s", path,
                        "-p", run.file("show", SHOW, 0o755),
                        weather=harness.Weather(share=0.2, kinds="short"))
     server.wait_unix(path)
     server.assert_uses()
-    # One by one: with several at once it ends now and then, on the original library too.
+    # One at a time: with several at once it sometimes ends, with the original library too.
     heard = 0
     for number in range(CLIENTS):
         neighbor = f"10.0.0.{number}"
@@ -44,7 +44,7 @@ def bgplgd(run):
 
 @table.row("kickpass", has_traffic=False)  # Its sockets block.
 def kickpass(run):
-    """An agent that keeps a safe open. ssh-askpass stands for who types the password."""
+    """An agent that keeps a safe open. ssh-askpass replaces the user who types the password."""
     askpass = run.file("ssh-askpass", "#!/bin/sh\necho secret\n", 0o755)
     env = {"PATH": f"{run.directory}:{harness.search_path()}", "EDITOR": "true"}
     run.call("kickpass", "init", env=env, dropin=False)
@@ -60,7 +60,8 @@ def kickpass(run):
 
 
 def ask_seafile(stream, *call):
-    """What a function of its returns, by searpc's named pipes; None if it ends instead."""
+    """Calls a function by searpc's named pipes. Returns its result; None if the connection ends
+    instead."""
     question = json.dumps({"service": "seafile-rpcserver", "request": json.dumps(call)}).encode()
     stream.sendall(struct.pack("=L", len(question)) + question)
     head = receive(stream, 4)
@@ -69,7 +70,7 @@ def ask_seafile(stream, *call):
 
 @table.row("seaf-daemon", has_traffic=False)  # Its sockets block.
 def seaf_daemon(run):
-    """What it is told to keep, it knows when it starts again, too; its loop has the timers."""
+    """Settings survive a restart; its loop has the timers."""
     for directory in ("conf", "data", "work", "conf/logs"):
         os.mkdir(run.path(directory))
     path = run.path("data/seafile.sock")
@@ -103,7 +104,7 @@ def checksum(data):
 
 
 def packet(protocol, payload):
-    """From the network to the program."""
+    """Carries bytes from the network to the program."""
     head = IP.pack(0x45, 0, IP.size + len(payload), 1, 0, 64, protocol, 0, THERE, HERE)
     return head[:10] + struct.pack(">H", checksum(head)) + head[12:] + payload
 
@@ -113,10 +114,10 @@ def echo_request(number):
     return body[:2] + struct.pack(">H", checksum(body)) + body[4:]
 
 
-# On the original library too, it takes a read that fails for the end of its network.
+# With the original library too, it takes a failed read for the end of its network.
 @table.row("ocproxy", has_traffic=False)
 def ocproxy(run):
-    """A network of its own below it, which sends pings."""
+    """A network below it, which sends pings."""
     near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     near.settimeout(20)
     port = harness.free_port()
@@ -154,8 +155,8 @@ StartPreprocessors=2
 
 @table.row("zabbix_proxy")
 def zabbix_proxy(run):
-    """Its sixteen processes talk by libevent; each question here goes to the one that knows."""
-    database = f"/dev/shm/spate_zabbix_{os.getpid()}"  # On a disk, it takes ten seconds to make.
+    """Its sixteen processes communicate by libevent; each request here goes to a different one."""
+    database = f"/dev/shm/spate_zabbix_{os.getpid()}"  # On a disk, creating it takes ten seconds.
     try:
         conf = run.file("zabbix.conf", ZABBIX.format(
             nobody=harness.free_port(), port=harness.free_port(), directory=run.directory,

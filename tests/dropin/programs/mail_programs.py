@@ -18,14 +18,14 @@ action "on" relay host smtp://127.0.0.1:{next}
 match from any for any action "on"
 """
 
-# On the original library too, its processes end when they cannot talk to each other at once.
+# With the original library too, its processes end when a write to one another would block.
 WEATHER = harness.Weather(kinds="short")
 
 table = Table()
 
 
 class Mailbox:
-    """A server of SMTP that keeps what it is sent."""
+    """An SMTP server that keeps the mail it receives."""
 
     def __init__(self):
         self.messages = []
@@ -60,10 +60,10 @@ class Mailbox:
 
 @table.row("smtpd", "unshare")
 def smtpd(run):
-    """Its seven processes take mail and pass it on. What it keeps is always in the same places:
-    others than the system's are put there for it."""
+    """Its seven processes take mail and pass it on. Its files are always in the same places, so
+    the test mounts other directories there."""
     if not harness.is_root():
-        raise harness.Skip("smtpd has to be started by root")
+        raise harness.Skip("root is missing: smtpd gives its rights up")
     port = harness.free_port()
     with Mailbox() as mailbox:
         conf = run.file("smtpd.conf", SMTPD.format(port=port, next=mailbox.port))

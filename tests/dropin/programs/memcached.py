@@ -12,10 +12,10 @@ THREADS = 4
 SESSIONS = 6
 BATCHES = 120
 INCREMENTS = 300
-MEMORY = ("-m", 512)  # Megabytes: nothing is evicted, so that a miss is an error.
+MEMORY = ("-m", 512)  # In MB: nothing is evicted, so a miss is an error.
 
-# memcached takes EINTR from a socket that does not block, which no kernel gives, for the end of
-# the connection.
+# memcached takes EINTR from a nonblocking socket, which no kernel returns, for the end of the
+# connection.
 WEATHER = harness.Weather(kinds="again,short")
 
 
@@ -41,7 +41,7 @@ def converse(session, batches):
 
 
 def random_requests(run, address, sessions=SESSIONS, batches=BATCHES):
-    """Several clients at once, each with keys and a model of its own."""
+    """Several clients at once, each with its own keys and model."""
     seeds = [f"{run.seed}:{number}" for number in range(sessions)]
     clients = [Session(b"s%d" % number, random.Random(seed), address)
                for number, seed in enumerate(seeds)]
@@ -51,7 +51,7 @@ def random_requests(run, address, sessions=SESSIONS, batches=BATCHES):
 
 
 def shared_counter(address):
-    """All clients count with one number; no step is lost."""
+    """All clients increment one number; no increment may be lost."""
     def count(_):
         with Connection(address) as connection:
             for _ in range(INCREMENTS // 10):
@@ -67,7 +67,7 @@ def shared_counter(address):
 
 
 def refusals(address):
-    """What the server refuses does not disturb the requests around it."""
+    """Rejected requests do not disturb the requests around them."""
     with Connection(address) as connection:
         connection.ask(store(b"set", b"big", b"small"), b"STORED\r\n")
         connection.ask(
@@ -78,7 +78,7 @@ def refusals(address):
 
 
 def compare_and_swap(address):
-    """The unique number of gets: a cas with it succeeds once."""
+    """gets returns a unique number: a cas with it succeeds once."""
     with Connection(address) as connection:
         connection.ask(store(b"set", b"swap", b"one"), b"STORED\r\n")
         connection.send(b"gets swap\r\n")
@@ -90,7 +90,7 @@ def compare_and_swap(address):
 
 
 def byte_by_byte(address):
-    """A request that comes in the smallest pieces."""
+    """Sends a request in the smallest pieces."""
     value = bytes(range(256))
     request = store(b"set", b"bytes", value) + b"get bytes\r\n"
     with Connection(address) as connection:
@@ -100,7 +100,7 @@ def byte_by_byte(address):
 
 
 def slow_reader(address):
-    """More replies than the socket takes: the server has to wait until it is writable."""
+    """More replies than fit into the socket: the server must wait until it is writable."""
     value = random.Random(7).randbytes(500_000)
     with Connection(address) as connection:
         connection.ask(store(b"set", b"slow", value), b"STORED\r\n")
@@ -124,7 +124,7 @@ def statistics(address):
 
 
 def used_threads(address):
-    """What the server says of itself."""
+    """Returns the number of threads that the server reports."""
     values = statistics(address)
     harness.check(values["threads"] == str(THREADS), f"{values['threads']} threads")
     harness.check(values["evictions"] == "0", "something was evicted: too little memory")
@@ -132,14 +132,14 @@ def used_threads(address):
 
 
 def capable(run, address):
-    """libmemcached's conformance test, of the text and of the binary protocol."""
+    """libmemcached's conformance test of the text and the binary protocol."""
     output = run.call("memccapable", "-h", address[0], "-p", address[1], dropin=False)
     wrong = [line for line in output.splitlines() if "[" in line and "[pass]" not in line]
     harness.check(not wrong and "All tests passed" in output, "\n".join(wrong) or output)
 
 
 def load(run, address):
-    """memcaslap, which is itself on libevent: what it reads back is what it has written."""
+    """memcaslap, which is itself on libevent, verifies the values it reads."""
     count = 20_000 if run.mode != "faults" else 4_000
     slap = run.start("memcaslap", "-s", f"{address[0]}:{address[1]}", "-T", 2, "-c", 8,
                      "-x", count, "-v", "0.2", weather=WEATHER)

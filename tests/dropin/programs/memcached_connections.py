@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""memcached's connections: idle ones, time limits, a limit on their number, restarts under load."""
+"""memcached's connections: idle ones, timeouts, a maximum number, restarts under load."""
 
 import random
 import signal
@@ -14,7 +14,7 @@ from peers.memcached import Connection, Session, store
 
 VERSION = b"version\r\n"
 IDLE_CLIENTS = 200
-LIMIT = 60  # Also the limit on descriptors that memcached sets for itself
+LIMIT = 60  # Also the limit of descriptors that memcached sets for itself.
 RESTARTS = 8
 WRITERS = 6
 BEGINNINGS = (b"set a 0 0 1000\r\npart", b"get big\r\n" * 20, b"ge", b"")
@@ -27,7 +27,7 @@ def version(connection):
 
 
 def idle_clients(run):
-    """Many that say nothing, while others work; then each of them gets its answer."""
+    """Many connections are idle while others work; then each of them gets a response."""
     server, address = memcached.start_tcp(run)
     idle = [Connection(address) for _ in range(IDLE_CLIENTS)]
     for connection in idle[::2]:
@@ -42,7 +42,7 @@ def idle_clients(run):
 
 
 def idle_timeout(run):
-    """The server ends what is idle for a second or more, and nothing else."""
+    """The server closes connections that are idle for a second or more, and no others."""
     server, address = memcached.start_tcp(run, "-o", "idle_timeout=1")
     with Connection(address, timeout=15) as idle, Connection(address) as busy:
         version(idle)
@@ -60,8 +60,8 @@ def idle_timeout(run):
 
 
 def visit(address, may_leave):
-    """Comes, asks, stays until it may leave. While accepting is off the kernel repeats the
-    greeting."""
+    """Connects, sends a request, and stays until it may leave. While accepting is off, the
+    kernel retransmits the SYN-ACK."""
     with Connection(address, timeout=45) as connection:
         version(connection)
         may_leave.wait(60)
@@ -69,7 +69,7 @@ def visit(address, may_leave):
 
 
 def limit_with_queue(run):
-    """At the limit accepting stops; it resumes as connections go, and each client is served."""
+    """At the limit accepting stops; it resumes as connections close, and each client is served."""
     server, address = memcached.start_tcp(run, "-c", LIMIT, "-o", "no_maxconns_fast")
     is_full = threading.Event()
     with Connection(address) as watch, ThreadPoolExecutor(2 * LIMIT) as pool:
@@ -88,7 +88,8 @@ def limit_with_queue(run):
 
 
 def limit_with_refusal(run):
-    """With maxconns_fast the ones too many are told so and ended; later ones are welcome."""
+    """With maxconns_fast excess connections get an error and are closed; later ones are
+    accepted."""
     server, address = memcached.start_tcp(run, "-c", LIMIT)
     clients = [Connection(address, timeout=20) for _ in range(3 * LIMIT)]
     served, refused = 0, 0
@@ -97,7 +98,7 @@ def limit_with_refusal(run):
             client.send(VERSION)
             line = client.line()
         except (ConnectionResetError, BrokenPipeError):
-            refused += 1  # The reset overtook the words.
+            refused += 1  # The reset overtook the reply.
             continue
         harness.check(line.startswith(b"VERSION ") or line == b"ERROR Too many open connections",
                       f"{line!r} to version")
@@ -122,7 +123,7 @@ def welcome(address):
 
 
 def write_until_end(session):
-    """Random requests until the server goes; every reply that comes before is right."""
+    """Sends random requests until the server exits; every reply before that must be right."""
     session.connect()
     try:
         while True:
@@ -133,7 +134,8 @@ def write_until_end(session):
 
 
 def restart_under_load(run):
-    """SIGTERM while clients write; a new server on the same port; the same clients again."""
+    """Sends SIGTERM while clients write, and starts a new server on the same port, to which the
+    same clients connect again."""
     port = harness.free_port()
     source = random.Random(run.seed)
     sessions = [Session(b"r%d" % number, random.Random(f"{run.seed}:{number}"),
@@ -158,7 +160,7 @@ def restart_under_load(run):
 
 
 def shutdowns(run):
-    """Each way to end it, with connections open and a request begun."""
+    """Each way to stop it, with open connections and an incomplete request."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
         server, address = memcached.start_tcp(run)
         with Connection(address) as whole, Connection(address) as begun:
@@ -175,7 +177,7 @@ def shutdowns(run):
 
 
 def drop_out(run):
-    """Clients that vanish in the middle of a request or of a reply."""
+    """Clients that close in the middle of a request or of a reply."""
     server, address = memcached.start_tcp(run)
     value = bytes(300_000)
     with Connection(address) as connection:

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """memcached's own tests, in Perl, with Debian's memcached.
 
-SPATE_MEMCACHED_SOURCES is the directory of memcached's source package; without it there is nothing
-to run. They take some minutes of waiting: by hand, not by ctest, whose limit is shorter.
+SPATE_MEMCACHED_SOURCES is the directory of memcached's source package; without it the test is
+skipped. They mostly wait, for some minutes, so they are run by hand, not by ctest, whose limit is
+shorter.
 """
 
 import os
@@ -13,12 +14,12 @@ import signal
 import harness
 
 SECONDS = 600
-# The first sets the clock of a debug build, which Debian's is not; the other reads the sources.
+# The first sets the clock of a debug build, and Debian's is none; the other reads the sources.
 LEFT_OUT = ("expirations.t", "line-lengths.t")
 
 
 def prepare(run, sources):
-    """A copy of the tests, beside the installed program."""
+    """Copies the tests beside the installed program."""
     shutil.copytree(f"{sources}/t", run.path("t"))
     for name in ("memcached", "memcached-debug"):
         os.symlink(harness.program_path("memcached"), run.path(name))
@@ -29,7 +30,7 @@ def prepare(run, sources):
 
 
 def change(path):
-    """An option that only a build with seccomp has."""
+    """An option that exists only in builds with seccomp."""
     with open(path, "r+", encoding="utf-8", errors="surrogateescape") as file:
         text = file.read().replace(" -o relaxed_privileges", "")
         file.seek(0)
@@ -40,7 +41,8 @@ def change(path):
 def test(run):
     sources = os.environ.get("SPATE_MEMCACHED_SOURCES")
     if not sources:
-        raise harness.Skip("SPATE_MEMCACHED_SOURCES is not set")
+        raise harness.Skip(
+            "SPATE_MEMCACHED_SOURCES is not set: `apt-get source memcached` makes the directory")
     harness.need("memcached", "prove")
     signal.alarm(SECONDS)
     prepare(run, sources)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""multiwatch: children that are watched, restarted and signalled: ev_child, ev_signal, ev_unref."""
+"""multiwatch: children that it watches, restarts and signals (ev_child, ev_signal, ev_unref)."""
 
 import collections
 import os
@@ -9,7 +9,7 @@ import harness
 
 CHILDREN = 6
 ROUNDS = 5
-# A child says what it lives through, a line each, and lives until USR1.
+# The child logs its events, one a line, and runs until USR1.
 LIVES = """#!/bin/sh
 trap 'echo usr1 $$ >>"$1"; exit 0' USR1
 trap 'echo usr2 $$ >>"$1"' USR2
@@ -23,7 +23,7 @@ exit 3
 
 
 class Log:
-    """What the children wrote."""
+    """The children's log."""
 
     def __init__(self, run, name):
         self.path = run.file(name, "")
@@ -33,7 +33,7 @@ class Log:
             return [int(line.split()[1]) for line in file if line.startswith(word + " ")]
 
     def wait(self, program, word, count):
-        """The pids of that many lines, and no more of them."""
+        """Returns the pids of exactly that many lines."""
         program.wait_for(lambda: len(self.pids(word)) >= count, f"{count} children's {word!r}")
         pids = self.pids(word)
         harness.check(len(pids) == count, f"{len(pids)} times {word!r}, not {count}")
@@ -47,7 +47,7 @@ def start(run, log, script, *options):
 
 
 def check_restarts(program, log):
-    """A child at a time and all of them at once, when one SIGCHLD may stand for several."""
+    """Ends one child at a time and then all at once, when one SIGCHLD may stand for several."""
     alive = log.wait(program, "start", CHILDREN)
     program.assert_uses()
     count = CHILDREN
@@ -72,7 +72,7 @@ def check_signals(program, log, alive):
 
 
 def check_giving_up(run):
-    """Children that cannot live are tried again as often as was said, each by itself."""
+    """Children that fail are restarted as often as configured, each separately."""
     log = Log(run, "fails")
     program = start(run, log, FAILS, "--retry=4")
     output = program.wait(status=0)
@@ -85,7 +85,7 @@ def check_giving_up(run):
 def test(run):
     harness.need("multiwatch")
     log = Log(run, "lives")
-    # A child that lived for 1 ms has not failed to start.
+    # A child that lived for 1 ms counts as started.
     program = start(run, log, LIVES, "--timeout=1")
     alive = check_restarts(program, log)
     check_signals(program, log, alive)

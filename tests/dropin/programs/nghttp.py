@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""nghttpd, nghttp and h2load of nghttp2: HTTP/2 between libev programs.
+"""nghttpd, nghttp and h2load of nghttp2: HTTP/2 between programs on libev.
 
-nghttpd has a loop for each worker thread, and hands connections over with ev_async_send.
+nghttpd has a loop in each worker thread, and passes connections with ev_async_send.
 """
 
 import os
@@ -38,7 +38,7 @@ def write_files(run):
 
 
 def download(run, address, contents):
-    """Several clients at once, each with a file of its own connection."""
+    """Several clients at once, each with a file on its own connection."""
     names = ["big"] * PARALLEL + ["small", "page"]
     clients = [run.start("nghttp", f"{address}/{name}") for name in names]
     for name, client in zip(names, clients):
@@ -48,7 +48,7 @@ def download(run, address, contents):
 
 
 def upload(run, address, contents):
-    """What is posted comes back."""
+    """The posted data is returned."""
     client = run.start("nghttp", "-H", ":method: POST", "-d", run.path("files/big"),
                        f"{address}/echo")
     client.wait()
@@ -76,7 +76,7 @@ def test(run):
         upload(run, address, contents)
         for case in LOADS:
             load(run, address, *case)
-        server.stop(status=None)  # It has no handler: SIGTERM ends it.
+        server.stop(status=None)  # It has no handler: SIGTERM kills it.
 
 
 if __name__ == "__main__":

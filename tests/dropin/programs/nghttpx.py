@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""nghttpx, the proxy of nghttp2: HTTP/1 and HTTP/2 on both sides, threads, reload, graceful end.
+"""nghttpx, the proxy of nghttp2: HTTP/1 and HTTP/2 on both sides, threads, reload, graceful
+shutdown.
 
-Its main process watches a worker process with ev_child and hands it its signals; the worker has a
-loop for each thread, and hands connections over with ev_async.
+Its main process watches a worker process with ev_child and forwards signals to it; the worker has a
+loop in each thread, and passes connections with ev_async.
 """
 
 import os
@@ -15,8 +16,8 @@ SIZES = {"small": 100, "page": 30_000, "big": 3_000_000}
 LOADS = (("small", 2000, 10, 10), ("page", 500, 20, 2), ("big", 20, 5, 2))
 PARALLEL = 6
 THREADS = 3
-# On the original library too, a word to its other process (one byte) that cannot be sent at once is
-# lost, and then a reload does not happen.
+# With the original library too, it loses a message of one byte to its other process if the write
+# would block, and then does not reload.
 WEATHER = harness.Weather(least=2)
 
 
@@ -49,7 +50,7 @@ class Proxy:
 
 
 def check_downloads(proxy):
-    """HTTP/1 and HTTP/2 before the proxy, to a server of either kind behind it."""
+    """HTTP/1 and HTTP/2 clients of the proxy, and servers of either kind."""
     clients = []
     for number in range(PARALLEL):
         for name in SIZES:
@@ -80,7 +81,7 @@ def load(proxy, path, name, requests, connections, streams):
 
 
 def check_reload(proxy):
-    """SIGHUP: another process serves, and the first has ended."""
+    """SIGHUP: another process takes over, and the first exits."""
     first = proxy.processes()[1]
     proxy.program.kill(signal.SIGHUP)
     proxy.program.wait_for(lambda: not os.path.exists(f"/proc/{first}")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""pgbouncer before a PostgreSQL: pgbench through each kind of pool, the administrator's console,
-pausing and reloading under load, its shutdown."""
+"""pgbouncer in front of a PostgreSQL: pgbench with each pool mode, the administrator's console,
+pausing and reloading under load, shutdown."""
 
 import signal
 
@@ -8,13 +8,14 @@ import harness
 from peers.idle_time import check_idle
 from peers.postgresql import NAME, USER, Server, processed, program
 
-SECONDS = 60  # Longer than any load is needed: it is ended before.
+SECONDS = 60  # Longer than any load: it is stopped before.
 POOL = 4  # Connections to the server.
-CLIENTS = {"transaction": 2 * POOL,  # They queue for a connection.
-           "session": POOL}  # More would wait for one another: pgbench opens all of them at first.
+CLIENTS = {"transaction": 2 * POOL,  # More clients than connections.
+           "session": POOL}  # All connect at the start, so more would block.
 
-# pgbouncer ends a connection if it cannot send a message of its own (the welcome, an error, a reply
-# of the console) at once and whole; on the original library as well. What it forwards it resumes.
+# pgbouncer closes a connection if it cannot send a message that it generates (the greeting, an
+# error, a reply of the console) in one call, with the original library as well. Forwarding
+# tolerates short writes.
 WEATHER = harness.Weather(least=1000)
 
 CONFIGURATION = """
@@ -72,23 +73,23 @@ class Pool:
         return self.ask(*commands, database="pgbouncer")
 
     def waiting(self):
-        """How many clients wait for a connection to the server."""
+        """Returns how many clients wait for a connection to the server."""
         rows = [row.split("|") for row in self.console("SHOW POOLS")]
         return sum(int(row[3]) for row in rows if row[0] == NAME)
 
     def server_connections(self):
-        """Those to the server: our end's port, and since when."""
+        """Returns the connections to the server: our end's port, and the start time."""
         rows = [row.split("|") for row in self.console("SHOW SERVERS")]
         return {(row[7], row[8]) for row in rows if row[0] == "S"}
 
     def end(self, number):
-        """SIGINT lets the queries end, SIGTERM does not."""
+        """SIGINT lets running queries end, SIGTERM does not."""
         self.program.kill(number)
         self.program.wait(0 if number == signal.SIGINT else 1)
 
 
 def check_load(pool, count, *options):
-    """`count` transactions of each client: all done, and found in the tables."""
+    """Runs `count` transactions per client: all must succeed, and be found in the tables."""
     wanted = CLIENTS[pool.mode] * count
     before = pool.server.transactions()
     done = processed(pool.load("-t", count, *options).wait(0))
@@ -99,17 +100,17 @@ def check_load(pool, count, *options):
 
 
 def connect_often(pool, *options):
-    """A connection of its own for each transaction.
+    """A new connection for each transaction.
 
-    Not in weather: when pgbouncer's reads meet EAGAIN, a client that comes as another one goes
-    sometimes gets an answer that is not its own, on the original library as well.
+    Not in weather: when pgbouncer's reads fail with EAGAIN, a client that connects while another
+    one leaves sometimes gets a wrong answer, on the original library as well.
     """
     if not pool.run.weather_library:
         check_load(pool, 20, "-C", *options)
 
 
 def great_rows(pool):
-    """Results and queries beyond any buffer, through both directions."""
+    """Results and queries larger than any buffer, in both directions."""
     query = "select string_agg(md5(n::text), '') from generate_series(1, 100000) n"
     row = pool.ask(query)
     direct = pool.server.ask(query)
@@ -138,7 +139,7 @@ def transaction_pool(run, server):
 
 
 def session_pool(run, server):
-    """Over Unix sockets on both sides; prepared statements need a session."""
+    """Unix sockets on both sides; prepared statements need a session."""
     pool = Pool(run, server, "session", through_unix=True)
     check_load(pool, 200, "-M", "prepared")
     connect_often(pool, "-M", "prepared")
@@ -160,13 +161,12 @@ def wait_progress(pool, count=50):
 
 
 def end_load(pool, load):
-    load.kill(signal.SIGINT)
-    load.wait(None)
+    load.stop()
     pool.server.check_totals()
 
 
 def pause_under_load(pool):
-    """While paused nothing reaches the server, and all clients come to wait; then all goes on."""
+    """While paused nothing reaches the server, and all clients wait; then all continue."""
     load = pool.load("-T", SECONDS)
     for _ in range(3):
         wait_progress(pool)
@@ -186,7 +186,7 @@ def wait_setting(pool, name, value):
 
 
 def reload_under_load(pool):
-    """By the console and by SIGHUP: a greater pool, other connections, a smaller pool."""
+    """Reloads by the console and by SIGHUP: a larger pool, other connections, a smaller pool."""
     load = pool.load("-T", SECONDS)
     wait_progress(pool)
     pool.configure(size=POOL + 2)
@@ -202,13 +202,13 @@ def reload_under_load(pool):
     wait_setting(pool, "default_pool_size", 2)
     wait_progress(pool)
     end_load(pool, load)
-    # Not under load: for a moment after it, pgbouncer may refuse clients, on the original as well.
+    # Not under load: for a moment after it, pgbouncer may reject clients, on the original as well.
     pool.console("RECONNECT")
     check_load(pool, 5)
 
 
 def shutdown_under_load(run, server, number):
-    """What pgbench was told to be done is in the tables, and nothing by half."""
+    """All of pgbench's completed transactions are in the tables, and none in part."""
     pool = Pool(run, server, "transaction")
     load = pool.load("-T", SECONDS)
     wait_progress(pool)

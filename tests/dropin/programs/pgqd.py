@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""pgqd: it ticks the queues of each database that has them, and finds new databases by itself."""
+"""pgqd: it ticks the queues of each database that has queues, and finds new databases by itself."""
 
 import signal
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""picom, a compositor, on a display of its own: what it paints is looked at.
+"""picom, a compositor, on a private display: the test reads the painted picture.
 
 It draws when its loop is idle, fades by timers, and is reset and ended by signals.
 """
@@ -12,10 +12,10 @@ from peers.display import Display
 COLORS = {"#ff0000": (255, 0, 0), "#00ff00": (0, 255, 0), "#0000ff": (0, 0, 255),
           "#ffffff": (255, 255, 255), "#000000": (0, 0, 0)}
 SIZE = 100
-GROUND = (128, 128, 128)  # What picom paints where the root window has no picture.
+GROUND = (128, 128, 128)  # The colour that picom paints where the root window has no picture.
 ROUNDS = 2
 TOLERANCE = 4  # Of 256: fading rounds.
-# libxcb takes EINTR from its own socket for a broken connection, on the original library as well.
+# libxcb takes EINTR from its own socket for a broken connection, with the original library as well.
 WEATHER = harness.Weather(kinds="again,short")
 
 
@@ -30,14 +30,14 @@ def place(number):
 
 
 def show(run, display, number, color):
-    """A window of that color, all of it but the text in its upper left corner."""
+    """A window filled with that color, except for the text in its upper left corner."""
     x, y = place(number)
     return run.start("xmessage", "-bg", color, "-geometry", f"{SIZE}x{SIZE}+{x}+{y}", "text",
                      env=display.variables, dropin=False)
 
 
 def wait_color(program, display, number, color):
-    """In the lower right corner of that place. Windows let half of what is behind them through."""
+    """In the lower right corner of that place. Windows are half transparent."""
     x, y = (side + SIZE - 6 for side in place(number))
 
     def is_shown():
@@ -51,7 +51,7 @@ def mixed(color):
 
 
 def check_windows(run, picom, display):
-    """Windows that come and go, each painted with its color."""
+    """Windows that open and close, each painted in its color."""
     for _ in range(ROUNDS):
         windows = [show(run, display, number, color) for number, color in enumerate(COLORS)]
         for number, color in enumerate(COLORS.values()):
@@ -63,7 +63,7 @@ def check_windows(run, picom, display):
 
 
 def check_reset(run, picom, display):
-    """SIGUSR1: it begins anew with the windows that there are."""
+    """SIGUSR1: it restarts with the existing windows."""
     window = show(run, display, 0, "#ff0000")
     wait_color(picom, display, 0, mixed((255, 0, 0)))
     picom.kill(signal.SIGUSR1)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""remctld, which runs commands for who has a ticket: users at once, long outputs, refusals."""
+"""remctld, which runs commands for users with a ticket: users at once, long outputs, refusals."""
 
 import signal
 
@@ -18,7 +18,7 @@ test size {directory}/size stdin=last anyuser:auth
 test secret {directory}/echo princ:user0@{realm}
 """
 
-# On the original library too, a send that fails with EAGAIN ends the connection.
+# With the original library too, it closes the connection if a send fails with EAGAIN.
 WEATHER = harness.Weather(kinds="interrupt,short")
 
 COMMANDS = {
@@ -54,7 +54,7 @@ class Server:
         return server
 
     def ask(self, user, *command):
-        """A client that has been started."""
+        """Returns a running client."""
         environment = self.kerberos_.by_tcp | self.kerberos_.cache(user)
         return self.run_.start("remctl", "-p", self.port, "-s", SERVICE, "127.0.0.1", *command,
                                dropin=False, env=environment)

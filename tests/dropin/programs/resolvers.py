@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Programs that ask a name server for somebody: names that are lost at first, that do not exist,
+"""Programs that send queries to a name server: names that are lost at first, that do not exist,
 and answers that need a connection."""
 
 import harness
@@ -43,15 +43,15 @@ table = Table()
 
 @table.row("dnsproxy", has_traffic=False)  # Its sockets block.
 def dnsproxy(run):
-    """It asks from a port that it does not choose by what is free."""
+    """Its source port is fixed, and may be in use."""
     port, upstream_port = harness.free_port(), harness.free_port()
-    with harness.alone("dnsproxy"), Upstream(upstream_port), Client(port, timeout=1) as client:
+    with harness.alone("dnsproxy"), Upstream(upstream_port), Client(port, may_lose=True) as client:
         server = run.start("dnsproxy", "-c", run.file("dnsproxy.conf", DNSPROXY.format(
             port=port, upstream=upstream_port)))
         server.wait_udp(port)
         server.assert_uses()
         names = [f"{kind}{number}.example" for number in range(NAMES) for kind in ("a", "lost")]
-        answers = client.ask_all([(name, "A") for name in names], 8)
+        answers = client.ask_all([(name, "A") for name in names])
         for name, answer in zip(names, answers):
             got = [data for _, _, data in answer.answers]
             harness.check(got == [address_of(name)], f"{name}: {got}")
@@ -61,7 +61,7 @@ def dnsproxy(run):
 
 @table.row("unbound-host")
 def unbound_host(run):
-    """libunbound, in the program that asks."""
+    """libunbound, inside the querying program."""
     upstream_port = harness.free_port()
     with Upstream(upstream_port) as upstream:
         conf = run.file("unbound.conf", UNBOUND.format(upstream=upstream_port))

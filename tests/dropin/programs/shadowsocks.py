@@ -15,18 +15,18 @@ PARALLEL = 6
 DATAGRAMS = 40
 UDP_SECONDS = 20
 METHODS = (("chacha20-ietf-poly1305", "epoll"), ("aes-256-gcm", "select"))  # (cipher, backend)
-# On the original library too, both take EINTR for the end of a connection, and for an error that an
-# answer of the SOCKS handshake (some 10 bytes) cannot be sent whole at once.
+# With the original library too, both take EINTR for the end of a connection, and a short write of a
+# response of the SOCKS handshake (about 10 bytes) for an error.
 WEATHER = harness.Weather(kinds="again,short", least=100)
-TIMEOUT = 30  # Of shadowsocks' own; no connection of the test waits that long.
+TIMEOUT = 30  # shadowsocks' own timeout; no connection of the test waits that long.
 
 
 def start_tunnel(run, method, backend):
-    """ss-local's port and the two programs."""
+    """Returns ss-local's port and the two programs."""
     remote, local = harness.free_port(), harness.free_port()
     both = ["-s", "127.0.0.1", "-p", remote, "-k", "secret", "-m", method, "-t", TIMEOUT, "-u"]
     how = {"weather": WEATHER, "env": harness.libev(backend)}
-    # It would ask the system's name server for what is not in its own table.
+    # It would query the system's name server for names that are not in its own table.
     server = run.start("ss-server", *both, "-d", "127.0.0.1", **how)
     server.wait_tcp(remote)
     client = run.start("ss-local", *both, "-b", "127.0.0.1", "-l", local, **how)
@@ -58,7 +58,7 @@ def check_downloads(run, local, web):
 
 def open_bytes(path):
     if not os.path.exists(path):
-        return b""  # curl makes no file for no bytes.
+        return b""  # curl creates no file for an empty response.
     with open(path, "rb") as file:
         return file.read()
 
@@ -73,12 +73,13 @@ def check_uploads(run, local, web):
 
 
 def check_refused(run, local):
-    """A connection to a port where nobody listens ends, and ends nothing else."""
+    """A connection to a port without a listener ends, and affects no other."""
     curl(run, local, f"http://127.0.0.1:{harness.free_port()}/").wait(status=None)
 
 
 def associate(local):
-    """SOCKS5's UDP ASSOCIATE: the connection that keeps it, and where datagrams go."""
+    """SOCKS5's UDP ASSOCIATE: returns the connection that keeps it open, and where to send
+    datagrams."""
     control = socket.create_connection(("127.0.0.1", local), 10)
     control.sendall(b"\5\1\0")
     harness.check(receive(control, 2) == b"\5\0", "the greeting was refused")
@@ -89,7 +90,7 @@ def associate(local):
 
 
 def exchange(client, relay, echo, data):
-    """Sends data until it has come back through the echo; datagrams may be lost on the way."""
+    """Sends data until the echo returns it; datagrams may be lost on the way."""
     address = echo.getsockname()
     head = b"\0\0\0\1" + socket.inet_aton(address[0]) + struct.pack("!H", address[1])
     deadline = time.monotonic() + UDP_SECONDS

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""sniproxy: connections led to a server by the HTTP host or the TLS name, unread bytes and all."""
+"""sniproxy: it forwards connections by the HTTP host or the TLS server name, with all bytes
+already read."""
 
 import signal
 
@@ -66,7 +67,7 @@ class Proxy:
 
 
 def check_answer(client, server, content):
-    """The answer came from that server and is whole."""
+    """The response must come from that server, and be complete."""
     client.wait()
     head, _, body = client.output_bytes().partition(b"\r\n\r\n")
     harness.check(b"200" in head.split(b"\r\n")[0], f"the answer is {head!r}")
@@ -105,7 +106,7 @@ def is_served(proxy, name):
 
 
 def check_reload(proxy, secure):
-    """SIGHUP: another name leads to the secure server from then on."""
+    """After SIGHUP, another name leads to the secure server."""
     proxy.configure("renamed")
     proxy.program.kill(signal.SIGHUP)
     proxy.program.wait_for(lambda: is_served(proxy, "renamed.test"), "the new configuration")
@@ -128,7 +129,7 @@ def test(run):
         proxy = Proxy(run, servers, "poll")
         check_reload(proxy, secure)
         check_http(proxy, one, two, other)
-        # After a reload it crashes while it exits, on the original library as well.
+        # After a reload it crashes at exit, with the original library as well.
         proxy.program.stop(status=None)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""sslsplit: TLS ended at the proxy and begun anew behind it, on sockets and, upgraded in the middle
-of a connection, as filters of them."""
+"""sslsplit: TLS terminated at the proxy and started again to the server, on sockets and,
+upgraded in the middle of a connection, as filters of them."""
 
 import signal
 import ssl
@@ -9,9 +9,9 @@ import harness
 from peers.web import WebServer, checksum, random_contents
 
 SIZES = {"small": 700, "page": 60_000, "big": 3_000_000}
-WAYS = ("https", "ssl", "autossl")  # What the proxy looks into, bytes only, TLS when it comes.
+WAYS = ("https", "ssl", "autossl")  # Parsed as HTTP, as plain bytes, and with TLS started later.
 OPENSSL = "libevent_openssl-2.1.so.7"
-# Any weather of its own stops most runs on the original: only the library's calls fail.
+# Weather in the program stops most runs on the original: only the library's calls fail.
 NONE = harness.Weather(share=0)
 
 
@@ -36,7 +36,7 @@ def start_proxy(run, files, ports, target):
     user = ("-u", "root") if harness.is_root() else ()
     proxy = run.start("sslsplit", "-D", *user, "-c", files[0], "-k", files[1], *specifications,
                       weather=NONE)
-    # A look at one of the others would have the server wait for a handshake that nobody begins.
+    # A probe of the other ports would make the server wait for a handshake that never begins.
     proxy.wait_tcp(ports["https"])
     proxy.assert_uses(OPENSSL)
     return proxy

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tcpbench: its own traffic over TCP, with few connections and with many, and over UDP."""
+"""tcpbench: its traffic over TCP, with few connections and with many, and over UDP."""
 
 import re
 import signal
@@ -8,7 +8,7 @@ import time
 import harness
 
 SECONDS = 2
-INTERVAL = 250  # Milliseconds between two of the client's reports.
+INTERVAL = 250  # Milliseconds between the client's reports.
 STREAM_LINE = re.compile(r"^\s+(\d+)\s+(\d+)\s+[\d.]+\s+[\d.]+%\s*$", re.M)
 TOTAL_LINE = re.compile(r"^Conn:\s+(\d+) Mbps:\s+([\d.]+) ", re.M)
 PACKET_LINE = re.compile(r"^Elapsed:\s+(\d+) Mbps:\s+([\d.]+) .*?([TR]x) PPS:\s+(\d+)", re.M)
@@ -21,7 +21,7 @@ def start_server(run, port, *options):
 
 
 def run_client(run, port, *options):
-    """Its report; it has to end by itself, and not before its time."""
+    """Returns its report; it must end by itself, and not early."""
     began = time.monotonic()
     client = run.start("tcpbench", "-4", *options, "-p", port, "-t", SECONDS, "-r", INTERVAL,
                        "127.0.0.1", user="nobody")
@@ -38,7 +38,7 @@ def end(server):
 
 
 def check_reports(times, what):
-    """A persistent timer that does not stop and is never early. A busy machine makes it late."""
+    """A persistent timer must keep running and never be early. A busy machine makes it late."""
     harness.check(len(times) >= 2, f"{what}: {len(times)} reports")
     for before, after in zip(times, times[1:]):
         harness.check(after > before, f"{what}: {after} ms after {before} ms")
@@ -47,7 +47,8 @@ def check_reports(times, what):
 
 
 def streams(run, connections):
-    """Every connection carries data in the run; what the server got, the client has sent."""
+    """Every connection carries data in the run; the client sent everything that the server
+    received."""
     port = harness.free_port()
     server = start_server(run, port)
     server.wait_tcp(port)
@@ -64,7 +65,7 @@ def streams(run, connections):
     harness.wait_until(lambda: received(server) > 0, "the server's report")
     received_bytes = received(server)
     end(server)
-    # The client's last interval may lack its report.
+    # The report of the client's last interval may be missing.
     harness.check(received_bytes < 2 * sent, f"{sent} bytes sent, {received_bytes} received")
     print(f"{connections} connections: {sent >> 20} MiB sent, {received_bytes >> 20} received")
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""tmux: windows, their terminals and its own clients, all on bufferevents; on poll, as tmux forbids
-epoll itself."""
+"""tmux: windows, their terminals and its clients, all with bufferevents; with poll, since tmux
+itself disables epoll."""
 
 import random
 import string
@@ -13,7 +13,7 @@ WINDOWS = 4
 
 
 class Tmux:
-    """A server in the foreground, and the commands that it is given by clients."""
+    """A server in the foreground, to which clients send commands."""
 
     def __init__(self, run):
         self.run = run
@@ -33,7 +33,7 @@ class Tmux:
 
 
 def check_output(run, tmux):
-    """More than a screen and than a buffer, every line of which is then in the history."""
+    """More output than fits a screen or a buffer; every line must then be in the history."""
     lines = [" ".join("".join(random.choices(WORD, k=random.randrange(1, 9))) for _ in range(6))
              for _ in range(LINES)]
     path = run.file("lines", "\n".join(lines) + "\nend of it\n")
@@ -44,7 +44,7 @@ def check_output(run, tmux):
 
 
 def check_input(run, tmux):
-    """A program in each window echoes what is typed and pasted there."""
+    """A program in each window echoes typed and pasted text."""
     for window in range(WINDOWS):
         text = "".join(random.choices(WORD, k=60))
         tmux("send-keys", "-t", f"w:{window}", "-l", text)
@@ -62,7 +62,7 @@ def test(run):
     tmux = Tmux(run)
     tmux("set-option", "-g", "history-limit", "10000")
     tmux("new-session", "-d", "-s", "w", "-x", "80", "-y", "24", "cat")
-    # Ours is one file under all names.
+    # Our library is one file with several names.
     tmux.server.assert_uses("libevent_core-2.1.so.7" if run.mode == "original" else None)
     for window in range(1, WINDOWS):
         tmux("new-window", "-d", "-t", f"w:{window}", "cat")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A network of Tor's on loopback: three relays that vote on who is in it, and a client whose pages
-and names come through them. Names are asked for by evdns in the relays, and its server answers in
-the client."""
+"""A private Tor network on loopback: three relays that vote on its members, and a client whose
+pages and names go through them. The relays resolve names by evdns, and the client answers them
+with an evdns server."""
 
 import hashlib
 import http.client
@@ -17,8 +17,8 @@ from peers.lines import Lines
 from peers.streams import receive
 from peers.web import WebServer
 
-# On the original too, a connection ends when its read is interrupted, and with EAGAIN a vote is
-# often late, for which the network waits twenty seconds.
+# With the original too, a connection closes when its read is interrupted, and with EAGAIN a vote is
+# often late, for which the network then waits 20 s.
 WEATHER = harness.Weather(kinds="short")
 RELAYS = 3
 NAMES = 20
@@ -69,7 +69,7 @@ ControlPort 127.0.0.1:{control_port}
 
 
 class Relay:
-    """Its keys are made before it starts: each has to know those of all."""
+    """Its keys are made before it starts, because each relay needs those of all."""
 
     def __init__(self, run, number, resolv_conf):
         self.name = f"relay{number}"
@@ -97,7 +97,8 @@ class Relay:
             return file.read().partition(before)[2].split()[0]
 
     def has_all(self):
-        """Whether its directory has all relays: the first vote may come too early for some."""
+        """Returns whether its directory has all relays: for some, the first vote may come too
+        early."""
         directory = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
         try:
             directory.request("GET", "/tor/status-vote/current/consensus")
@@ -113,7 +114,7 @@ class Relay:
 
 
 def start_network(run, upstream_port):
-    """The programs and the client's ports, when it has its first way through the relays."""
+    """Returns the programs and the client's ports, once it has its first circuit."""
     resolv_conf = run.file("resolv.conf", f"nameserver 127.0.0.1:{upstream_port}\n")
     relays = [Relay(run, number, resolv_conf) for number in range(RELAYS)]
     authorities = "".join(relay.authority() for relay in relays)
@@ -131,7 +132,7 @@ def start_network(run, upstream_port):
 
 
 def socks(port, command, name, name_port):
-    """SOCKS 5 (RFC 1928): the connection, the answer's code, and the address it has."""
+    """SOCKS 5 (RFC 1928): returns the connection, the reply code, and the address in the reply."""
     stream = socket.create_connection(("127.0.0.1", port), 40)
     stream.sendall(b"\x05\x01\x00")
     harness.check(receive(stream, 2) == b"\x05\x00", "no SOCKS")
@@ -143,7 +144,7 @@ def socks(port, command, name, name_port):
 
 
 def say(stream, lines, data=b""):
-    """A web server's whole answer."""
+    """Reads a web server's response to its end."""
     with stream, stream.makefile("rb") as reader:
         stream.sendall("".join(line + "\r\n" for line in lines).encode() + b"\r\n" + data)
         return reader.read().partition(b"\r\n\r\n")
@@ -160,7 +161,7 @@ def fetch(port, web_port, name, content, problems):
 
 
 def check_pages(port):
-    """Pages beside each other, and what is sent up."""
+    """Parallel downloads, and an upload."""
     contents = {f"page{number}": os.urandom(SIZES[number % len(SIZES)]) for number in range(16)}
     problems = []
     with WebServer(contents) as web:
@@ -183,9 +184,9 @@ def check_pages(port):
 
 def check_names(ports, upstream):
     """By DNS, and by SOCKS."""
-    with Client(ports["dns_port"]) as client:
+    with Client(ports["dns_port"], may_lose=True) as client:
         names = [f"a{number}.example" for number in range(NAMES)] + ["lost.example"]
-        answers = client.ask_all([(name, "A") for name in names], 8)
+        answers = client.ask_all([(name, "A") for name in names])
         for name, answer in zip(names, answers):
             got = [data for _, _, data in answer.answers]
             harness.check(got == [address_of(name)], f"{name}: {got}")

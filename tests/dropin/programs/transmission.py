@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""BitTorrent by two daemons, led over their web interface, which is evhttp's: one has the files,
-the other gets them from there."""
+"""BitTorrent by two daemons, controlled over their web interface, which uses evhttp: one has the
+files, and the other downloads them."""
 
 import gzip
 import http.client
@@ -29,10 +29,10 @@ class Remote:
         self.session_ = ""
 
     def ask(self, method, **arguments):
-        """What a method answers."""
+        """Returns the result of a method."""
         question = json.dumps({"method": method, "arguments": arguments})
         status, data = self.post_(question)
-        if status == CONFLICT:  # How it tells its number, once.
+        if status == CONFLICT:  # The first response contains the session's number.
             status, data = self.post_(question)
         answer = json.loads(data)
         harness.check((status, answer["result"]) == (200, "success"), f"{method}: {answer}")
@@ -88,7 +88,7 @@ class Daemon:
 
 
 def ask_many(port, pages, seed, problems):
-    """Pages and questions, one after the other on a connection."""
+    """Requests pages and calls, one after the other on a connection."""
     source = random.Random(seed)
     remote = Remote(port)
     try:
@@ -131,7 +131,7 @@ def read_all(directory):
 
 
 def contents_of(sizes, source):
-    """Text, as what is random would not be packed."""
+    """Text, because random bytes cannot be compressed."""
     return {name: source.randbytes(size // 2 + 1).hex()[:size].encode()
             for name, size in sizes.items()}
 
@@ -150,7 +150,7 @@ def test(run):
     seeder.wait_all()
     harness.check(not leecher.has_all(), "it has the files before anybody was asked")
     introduce(seeder.peer_port, leecher.peer_port, seeder.info_hash())
-    check_pages(seeder, pages)  # While it sends: a peer's turn comes each ten seconds only.
+    check_pages(seeder, pages)  # During the upload: peers take turns of 10 s.
     leecher.wait_all()
     harness.check(read_all(f"{leecher.directory}/files/data") == data, "other files")
     listed = run.call("transmission-remote", f"127.0.0.1:{leecher.port}", "--list")

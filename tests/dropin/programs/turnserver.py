@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""turnserver (coturn): a relay whose clients come by TLS, with Debian's own clients, on the same
-library, which compare what comes back with what they have sent."""
+"""turnserver (coturn): a relay whose clients connect by TLS, with Debian's own clients, on the
+same library, which verify the returned data."""
 
 import re
 
@@ -10,9 +10,9 @@ MESSAGES = 20
 SENT = re.compile(r"tot_send_msgs=(\d+), tot_recv_msgs=(\d+)")
 LOST = re.compile(r"Total lost packets (\d+)")
 OPENSSL = "libevent_openssl-2.1.so.7"
-# coturn tells TLS by what it peeks at, once, ends a session whose read was interrupted, and loses a
-# datagram that cannot be sent at once: on the original library, too. Its client counts what it
-# cannot send or read at once as lost. What remains is the weather inside the library.
+# coturn detects TLS with a single peek, ends a session whose read was interrupted, and loses a
+# datagram that cannot be sent at once: on the original library, too. Its client counts data that it
+# cannot send or read at once as lost. Only the weather inside the library remains.
 NONE = harness.Weather(share=0)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""unbound: a local zone over UDP and TCP, forwarding to a name server that is not easy to ask,
-reloading under load."""
+"""unbound: a local zone over UDP and TCP, forwarding to an unreliable name server, reloading
+under load."""
 
 import random
 import signal
@@ -14,10 +14,10 @@ from peers.idle_time import check_idle
 
 NAMES = 2000
 THREADS = 4
-GENERATIONS = range(1, 8)  # Of the local zone.
+GENERATIONS = range(1, 8)  # Versions of the local zone.
 CLIENTS = 6
 ROUNDS = 25
-BATCH = 20  # Less than any socket's buffer of datagrams.
+BATCH = 20  # Fits into the receive buffer of any socket.
 
 CONFIGURATION = """
 server:
@@ -61,23 +61,16 @@ def local_address(number, generation):
     return f"10.{generation}.{number >> 8}.{number & 255}"
 
 
-def tries(run):
-    """Weather makes a server drop the datagram that it could not send; a client asks again."""
-    return {"tries": 6, "timeout": 2} if run.weather_library else {"tries": 1, "timeout": 20}
-
-
 def addresses(message):
     return [data for _, _, data in message.answers]
 
 
 def ask_local(run, port, tcp, seed):
     source = random.Random(f"{run.seed}:{seed}")
-    how = tries(run)
-    with Client(port, tcp, 20 if tcp else how["timeout"]) as client:
+    with Client(port, tcp, may_lose=run.weather_library) as client:
         for _ in range(ROUNDS):
             numbers = [source.randrange(NAMES + 50) for _ in range(BATCH)]
-            answers = client.ask_all([(f"n{number}.local.test", "A") for number in numbers],
-                                     1 if tcp else how["tries"])
+            answers = client.ask_all([(f"n{number}.local.test", "A") for number in numbers])
             for number, answer in zip(numbers, answers):
                 check_local(number, answer, (1,))
 
@@ -91,7 +84,7 @@ def check_local(number, answer, generations):
 
 
 def local_zone(run, port):
-    """Several clients of each kind at once."""
+    """Several clients of each kind, concurrently."""
     with ThreadPoolExecutor(2 * CLIENTS) as pool:
         jobs = [pool.submit(ask_local, run, port, number % 2 == 1, number)
                 for number in range(2 * CLIENTS)]
@@ -103,12 +96,12 @@ def local_zone(run, port):
 def ask_forward(run, port, tcp, seed):
     source = random.Random(f"{run.seed}:forward:{seed}")
     labels = ["name"] * 14 + ["lost"] * 2 + ["none"] * 2 + ["long"] * 2
-    with Client(port, tcp) as client:
+    with Client(port, tcp, may_lose=True) as client:
         for _ in range(6):
             source.shuffle(labels)
             questions = [(f"{label}{source.randrange(10**6)}.forward.test",
                           "TXT" if label == "long" and tcp else "A") for label in labels]
-            for (name, _), answer in zip(questions, client.ask_all(questions, 3)):
+            for (name, _), answer in zip(questions, client.ask_all(questions)):
                 check_forward(name, answer, tcp)
 
 
@@ -128,7 +121,7 @@ def check_forward(name, answer, tcp):
 
 
 def forwarding(run, port, upstream):
-    """Questions of its own: retries after silence, and TCP after a truncated answer."""
+    """Its own queries: retries after a timeout, and TCP after a truncated answer."""
     with ThreadPoolExecutor(CLIENTS) as pool:
         jobs = [pool.submit(ask_forward, run, port, number % 2 == 1, number)
                 for number in range(CLIENTS)]
@@ -139,13 +132,13 @@ def forwarding(run, port, upstream):
 
 
 def ask_while_reloading(port, stop, seed):
-    """Answers of the old or of the new zone; what a reload swallows is asked again."""
+    """Answers are of the old or of the new zone; a query lost in a reload is repeated."""
     source = random.Random(seed)
     done = 0
-    with Client(port, timeout=1) as client:
+    with Client(port, may_lose=True) as client:
         while not stop.is_set():
             numbers = [source.randrange(NAMES) for _ in range(5)]
-            answers = client.ask_all([(f"n{n}.local.test", "A") for n in numbers], 15)
+            answers = client.ask_all([(f"n{n}.local.test", "A") for n in numbers])
             for number, answer in zip(numbers, answers):
                 check_local(number, answer, GENERATIONS)
             done += 1
@@ -153,14 +146,14 @@ def ask_while_reloading(port, stop, seed):
 
 
 def control(run, server, *command):
-    """unbound-control, which talks over a Unix socket."""
+    """unbound-control, which connects to a Unix socket."""
     output = run.call("unbound-control", "-c", run.path("unbound.conf"), *command, dropin=False)
     harness.check(server.status() is None, "unbound has ended")
     return output
 
 
 def reloading(run, server, port, upstream):
-    """By unbound-control and by SIGHUP, while clients ask."""
+    """Reloads by unbound-control and by SIGHUP, while clients send queries."""
     stop = threading.Event()
     with ThreadPoolExecutor(3) as pool:
         jobs = [pool.submit(ask_while_reloading, port, stop, seed) for seed in range(3)]
@@ -179,8 +172,8 @@ def reloading(run, server, port, upstream):
 
 def wait_generation(port, generation):
     def has_come():
-        with Client(port, timeout=1) as client:
-            return addresses(client.ask_all([("n0.local.test", "A")], 10)[0]) == [
+        with Client(port, may_lose=True) as client:
+            return addresses(client.ask_all([("n0.local.test", "A")])[0]) == [
                 local_address(0, generation)]
     harness.wait_until(has_come, f"the zone of generation {generation}")
 

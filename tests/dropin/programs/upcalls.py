@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""NFS's daemons, to which the kernel talks through pipes: here, terminals in their place."""
+"""NFS's daemons, which the kernel calls through pipes; here, terminals take their place."""
 
 import os
 import pwd
@@ -13,7 +13,7 @@ table = Table()
 
 
 class Pipe:
-    """A path that can be opened once and be read and written, as one of rpc_pipefs."""
+    """A path that can be opened once for reading and writing, like one of rpc_pipefs."""
 
     def __init__(self, path):
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -21,7 +21,7 @@ class Pipe:
         tty.setraw(self.near_)
         tty.setraw(far)
         os.symlink(os.ttyname(far), path)
-        self.far_ = far  # Kept, as a terminal that nobody has open is hung up.
+        self.far_ = far  # Kept open, since a terminal without an open end is hung up.
 
     def write(self, data):
         os.write(self.near_, data)
@@ -66,7 +66,7 @@ REFUSED = -13
 
 @table.row("nfsdcld", has_traffic=False)
 def nfsdcld(run):
-    """It keeps a list of clients; the pipe appears when it already runs."""
+    """It keeps a list of clients; the pipe appears after its start."""
     os.makedirs(run.path("pipes/nfsd"))
     daemon = run.start("nfsdcld", "-F", "-d", "-p", run.path("pipes"), "-s", run.path("storage"))
     daemon.wait_output("Starting event dispatch")
@@ -102,7 +102,7 @@ port: {port}
 
 @table.row("rpc.gssd", has_traffic=False)
 def gssd(run):
-    """Nobody has a ticket here: each question is answered with a refusal."""
+    """No user has a ticket here: each request is refused."""
     pipes = [Pipe(run.path(f"pipes/nfs/clnt{number}/gssd")) for number in range(2)]
     for number in range(2):
         run.file(f"pipes/nfs/clnt{number}/info", INFO.format(port=harness.free_port()))

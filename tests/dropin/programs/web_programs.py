@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Programs that fetch from a web server, or stand before one."""
+"""Programs that fetch from a web server, or are a proxy of one."""
 
 import os
 
@@ -14,7 +14,7 @@ table = Table()
 
 
 def fetch(run, address, *options, dropin=False):
-    """curl's, as bytes."""
+    """Returns curl's output, as bytes."""
     client = run.start("curl", "--silent", "--show-error", "--fail", "--max-time", 60, *options,
                        address, dropin=dropin)
     return client
@@ -52,10 +52,10 @@ $client->send();
 """
 
 
-# PHP binds its modules to the C library past all that is preloaded.
+# PHP binds its modules directly to the C library, not to preloaded functions.
 @table.row("php", has_traffic=False)
 def php(run):
-    """pecl_http, whose requests go on all at once."""
+    """pecl_http, whose requests run concurrently."""
     contents = random_contents(SIZES)
     with WebServer(contents) as web:
         wanted = [name for name in contents for _ in range(5)]
@@ -69,7 +69,7 @@ def php(run):
 
 @table.row("apt-cacher-ng", "curl")
 def apt_cacher_ng(run):
-    """Packages through the cache, and once more when their server is gone."""
+    """Fetches packages through the cache, and again after their server has stopped."""
     contents = {f"pool/{name}_1_all.deb": data for name, data in random_contents(SIZES).items()}
     port = harness.free_port()
     for name in ("cache", "log"):
@@ -80,7 +80,7 @@ def apt_cacher_ng(run):
                        "AllowUserPorts=0", f"PidFile={run.path('pid')}")
     server.wait_tcp(port)
     server.assert_uses()
-    # It takes a port from 32,768 on for a negative number.
+    # It takes ports from 32,768 on for negative numbers.
     web_port = harness.free_port()
     proxy = ("--proxy", f"http://127.0.0.1:{port}")
     address = f"http://127.0.0.1:{web_port}"
@@ -93,7 +93,7 @@ def apt_cacher_ng(run):
         check_fetched(fetch(run, f"{address}/{name}", *proxy), content)
 
 
-# Under trickle, curl loses bytes.
+# With trickle, curl loses bytes.
 FETCH = """
 import sys, urllib.request
 sys.stdout.buffer.write(urllib.request.urlopen(sys.argv[1]).read())
@@ -102,7 +102,7 @@ sys.stdout.buffer.write(urllib.request.urlopen(sys.argv[1]).read())
 
 @table.row("trickled", "trickle", has_traffic=False)
 def trickled(run):
-    """It divides a rate among the programs that trickle has changed."""
+    """It divides a rate among the programs that run under trickle."""
     socket_path = run.path("trickled.socket")
     daemon = run.start("trickled", "-f", "-d", "2000", "-u", "2000", "-n", socket_path)
     daemon.wait_for(lambda: os.path.exists(socket_path), "the socket")

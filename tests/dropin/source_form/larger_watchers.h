@@ -1,5 +1,5 @@
-// An EV_COMMON that is not libev's: it begins with an int, as that of Perl's EV does, and has
-// `data`, which programs use.
+// An EV_COMMON that is not libev's: it begins with an int, like that of Perl's EV, and has the
+// `data` that programs use.
 #pragma once
 
 #define EV_COMMON \

@@ -1,5 +1,5 @@
-// Watchers of every kind in a program with an EV_COMMON of its own: each is started, called, fed,
-// cleared and stopped, and all that is the program's in them stays as it was.
+// Watchers of every kind in a program with a custom EV_COMMON: each is started, called, fed,
+// cleared and stopped, and the program's members must not change.
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -59,7 +59,7 @@ static void fill(int i) {
   watcher->last = i + 0.5;
 }
 
-// In the order of their names, `what` being start or stop.
+// In the order of their names; `what` is start or stop.
 #define ALL(loop, what)                              \
   do {                                               \
     ev_io_##what(loop, &watchers[0].io);             \
@@ -116,7 +116,7 @@ static void check_own_members(void) {
   if (watchers[5].stat.attr.st_size != 5) fail(5, "has not the file's size");
 }
 
-// Called and taken back without the loop.
+// Called, and the call cancelled, without the loop.
 static void feed_all(struct ev_loop* loop) {
   for (int i = 0; i < kKinds; i++) {
     ev_feed_event(loop, &watchers[i], EV_CUSTOM);

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Builds Perl's EV 4.33 on the drop-in in source form, and runs its own tests.
 
-    perl_ev.py --source DIRECTORY --compiler CXX
+    perl_ev.py --source DIRECTORY --compiler CXX [--keep DIRECTORY]
 
 SPATE_EV_SOURCES is the directory of EV's distribution, which is copied, not changed; nothing is
-fetched. DIRECTORY has spate_ev.cc and spate_ev.h. Ends with 77 if there is nothing to build.
+fetched. DIRECTORY has spate_ev.cc and spate_ev.h. With --keep, EV is built in a new directory that
+stays. Exits with 77 if the sources or a command are missing.
 """
 
 import argparse
@@ -15,11 +16,14 @@ import subprocess
 import sys
 import tempfile
 
-SKIPPED = 77
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir,
+                                "support"))
+import missing  # pylint: disable=wrong-import-position
+
 SECONDS = 240
-# As in EV/EVAPI.h, without Perl's types.
+# Like EV/EVAPI.h, without Perl's types.
 COMMON = "int e_flags; void *loop, *self, *cb_sv, *fh, *data;"
-# The two places of EV.xs: where libev comes from, and where EV looks into libev's own table.
+# The two places in EV.xs: where it includes libev, and where EV reads libev's internal table.
 PLACES = (
     (r"#define EV_API_STATIC\n#define EV_H \S+\n", '#define EV_H "spate_ev.h"\n'),
     (r'#include "libev/ev\.c"\n', """#define ecb_expect_true(condition) (condition)
@@ -29,7 +33,7 @@ PLACES = (
 )
 FLAGS = ("-std=c++23 -O1 -fPIC -fvisibility=hidden -fno-strict-aliasing -fno-exceptions"
          " -fno-rtti -DNDEBUG").split()
-# EV asks it whether the author likes this Perl.
+# EV's Makefile.PL uses this module to check the version of Perl.
 CANARY = "package Canary::Stability; sub import {} 1;\n"
 
 
@@ -45,7 +49,7 @@ def patch(path):
 
 
 def call(words, directory, **more):
-    """What it has printed; ends the test if it fails."""
+    """Returns its output; fails the test if it fails."""
     done = subprocess.run(words, cwd=directory, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, timeout=SECONDS, text=True, check=False, **more)
     if done.returncode != 0:
@@ -73,13 +77,17 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--source", required=True)
     parser.add_argument("--compiler", default="c++")
+    parser.add_argument("--keep")
     options = parser.parse_args()
     sources = os.environ.get("SPATE_EV_SOURCES")
-    if not sources or not shutil.which("perl") or not shutil.which("make"):
-        print("left out: needs perl, make, and EV's sources by SPATE_EV_SOURCES")
-        return SKIPPED
+    reason = missing.first_missing("perl", "make")
+    if not sources:
+        reason = "SPATE_EV_SOURCES is not set: `apt-get source libev-perl` makes the directory"
+    if reason:
+        print(reason)
+        return missing.SKIPPED
     with tempfile.TemporaryDirectory() as directory:
-        work = os.path.join(directory, "EV")
+        work = options.keep or os.path.join(directory, "EV")
         shutil.copytree(sources, work)
         build(options, work)
         print(call(["prove", "-b", "t/"], work))

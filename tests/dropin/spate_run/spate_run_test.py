@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The test of spate-run, in the build tree and after an install that was moved.
+"""Tests spate-run, in the build tree and after an installed tree was moved.
 
     spate_run_test.py --cmake CMAKE --build DIRECTORY --programs DIRECTORY [unittest's arguments]
 """
@@ -13,7 +13,7 @@ import sys
 import tempfile
 import unittest
 
-# The program is linked to libevent_extra too, which is the same file again.
+# The program is linked to libevent_extra too, which is the same file.
 NAMED = ("libev.so.4", "libevent_core-2.1.so.7")
 ALL_FILES = {"libev.so.4", "libevent-2.1.so.7", "libevent_core-2.1.so.7",
              "libevent_extra-2.1.so.7", "libevent_openssl-2.1.so.7", "libevent_pthreads-2.1.so.7"}
@@ -49,7 +49,7 @@ class SpateRun(unittest.TestCase):
                               timeout=CALL_SECONDS, check=False, cwd=self.directory)
 
     def ran(self, done, status=0):
-        """Checks that the program ran on our files, and returns what it printed."""
+        """Checks that the program ran on our files. Returns its output."""
         printed = done.stdout.decode()
         self.assertEqual(done.returncode, status, done.stderr.decode())
         files = [os.path.dirname(line[len("library: "):]) for line in printed.splitlines()
@@ -155,7 +155,7 @@ class SpateRun(unittest.TestCase):
         done = self.run_it("-f", program)
         self.assertIn(f"library: {own}/libev.so.4\n", done.stdout.decode())
 
-    @unittest.skipIf(os.geteuid() != 0, "only root can give a program to another user")
+    @unittest.skipIf(os.geteuid() != 0, "root is missing: it gives a program to another user")
     def test_refuses_a_program_with_more_rights_than_the_caller(self):
         for kind, owner, group, bit in (("setuid", NOBODY, -1, stat.S_ISUID),
                                         ("setgid", -1, NOBODY, stat.S_ISGID)):
@@ -175,7 +175,7 @@ class SpateRun(unittest.TestCase):
 
 
 class Installed(SpateRun):
-    """The same from a prefix that is not the one it was installed to."""
+    """As above, from a prefix other than the installed one."""
 
     def setUp(self):
         super().setUp()

@@ -1,5 +1,5 @@
-// Tells which libraries of libev and libevent the loader has mapped, how it was called and what it
-// reads; exits with the status that its first argument names.
+// Prints the libraries of libev and libevent that the loader has mapped, its arguments and its
+// input; exits with the status in its first argument.
 #define _GNU_SOURCE
 #include <link.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// libev's loops in several threads: asyncs and signals sent from anywhere, loops of their own side
-// by side, and a loop shared under the program's lock by the release and acquire callbacks.
+// libev's loops in several threads: asyncs and signals sent from anywhere, one loop in each thread,
+// and a loop shared under the program's lock by the release and acquire callbacks.
 #include <ev.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -25,13 +25,13 @@ using LoopPointer = std::unique_ptr<struct ev_loop, FreeLoop>;
 
 LoopPointer make_loop() { return LoopPointer(ev_loop_new(EVFLAG_AUTO)); }
 
-// The callbacks find what they need behind `data`.
+// `data` points to the callbacks' context.
 template <class T, class Watcher>
 T& context(Watcher* watcher) {
   return *static_cast<T*>(watcher->data);
 }
 
-TEST(EvLoop, TheLastOfManySendsIsNeverLost) {
+TEST(EvLoop, NeverLosesTheLastOfManySends) {
   const LoopPointer loop = make_loop();
   struct State {
     std::atomic<int> sent{0};
@@ -59,7 +59,7 @@ TEST(EvLoop, TheLastOfManySendsIsNeverLost) {
   EXPECT_EQ(state.seen, kThreads * kRounds);
 }
 
-TEST(EvLoop, WhatWasWrittenBeforeASendCanBeReadInTheCallback) {
+TEST(EvLoop, MakesWritesBeforeASendVisibleInTheCallback) {
   const LoopPointer loop = make_loop();
   struct Mail {
     long letter = 0;
@@ -89,7 +89,7 @@ TEST(EvLoop, WhatWasWrittenBeforeASendCanBeReadInTheCallback) {
   ev_async_stop(loop.get(), &async);
 }
 
-TEST(EvLoop, LoopsInSeveralThreadsPassAnAsyncOn) {
+TEST(EvLoop, RelaysAsyncsBetweenThreads) {
   struct Station {
     LoopPointer loop = make_loop();
     ev_async async{};
@@ -125,7 +125,7 @@ TEST(EvLoop, LoopsInSeveralThreadsPassAnAsyncOn) {
   }
 }
 
-TEST(EvLoop, LoopsLiveAndDieInTheirThreads) {
+TEST(EvLoop, MayBeCreatedAndDestroyedInAnyThread) {
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([] {
@@ -149,7 +149,7 @@ TEST(EvLoop, LoopsLiveAndDieInTheirThreads) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(EvLoop, SignalsAreFedFromAnyThread) {
+TEST(EvLoop, AcceptsFedSignalsFromAnyThread) {
   const LoopPointer loop = make_loop();
   struct State {
     std::atomic<int> answered{0};
@@ -179,7 +179,7 @@ TEST(EvLoop, SignalsAreFedFromAnyThread) {
   ev_async_stop(loop.get(), &over);
 }
 
-TEST(EvLoop, ASignalOfALoopThatWasDestroyedGoesToTheNextLoop) {
+TEST(EvLoop, TakesOverSignalsOfADestroyedLoop) {
   const auto count = [](struct ev_loop*, ev_signal* self, int) { ++context<int>(self); };
   int old_calls = 0;
   int calls = 0;
@@ -200,8 +200,8 @@ TEST(EvLoop, ASignalOfALoopThatWasDestroyedGoesToTheNextLoop) {
   ev_signal_stop(loop.get(), &watcher);
 }
 
-// Found out on the way into the wait, which must not be slept.
-TEST(EvLoop, ABadDescriptorIsToldBeforeTheLoopSleeps) {
+// Noticed just before the wait, which must then not block.
+TEST(EvLoop, ReportsABadDescriptorBeforeItSleeps) {
   for (const unsigned backend :
        {EVBACKEND_IOURING, EVBACKEND_EPOLL, EVBACKEND_POLL, EVBACKEND_SELECT}) {
     const LoopPointer loop(ev_loop_new(backend | EVFLAG_NOENV));
@@ -224,8 +224,8 @@ TEST(EvLoop, ABadDescriptorIsToldBeforeTheLoopSleeps) {
   }
 }
 
-// ev(3) "THREAD LOCKING EXAMPLE": the loop's thread holds the lock but for the wait, and who takes
-// it may start and stop watchers, if he wakes the loop afterwards.
+// ev(3) "THREAD LOCKING EXAMPLE": the loop's thread holds the lock except during the wait. Another
+// thread that holds it may start and stop watchers if it wakes the loop afterwards.
 struct Shared {
   LoopPointer loop = make_loop();
   std::mutex lock;
@@ -234,7 +234,7 @@ struct Shared {
   long calls = 0;  // Guarded by the lock.
 };
 
-TEST(EvLoop, ALoopIsSharedUnderTheProgramsLock) {
+TEST(EvLoop, IsSharedUnderAUserLock) {
   Shared shared;
   struct ev_loop* const loop = shared.loop.get();
   ev_set_userdata(loop, &shared);

@@ -1,6 +1,6 @@
-// Threads that add, delete, activate and finalize events of a base that runs. Most of what the
-// callbacks write is not atomic on purpose: that event_del() waits for a running callback, and that
-// a finalizer comes after the last call, is what makes it safe to read.
+// Threads that add, delete, activate and finalize events of a base that runs. Most variables of the
+// callbacks are not atomic on purpose: they are safe to read because event_del() waits for a
+// running callback, and because a finalizer comes after the last call.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -24,7 +24,7 @@ void in_threads(F work) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// An event with what its callback writes.
+// An event with the counters of its callback.
 struct Counted {
   explicit Counted(event_base* base, int fd = -1, short events = 0)
       : ev(event_new(base, fd, events, &Counted::on_event, this)) {}
@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(Methods, EventBase,
                          testing::Values("epoll", "changelist", "poll", "select"),
                          [](const auto& method) { return std::string(method.param); });
 
-TEST_P(EventBase, WhatACallbackWroteCanBeReadAfterDel) {
+TEST_P(EventBase, WritesOfACallbackAreVisibleAfterDel) {
   RunningBase base(make_base(GetParam()));
   in_threads([&base](int seed) {
     SocketPair pair;
@@ -63,11 +63,11 @@ TEST_P(EventBase, WhatACallbackWroteCanBeReadAfterDel) {
       }
       pair.drain();
     }
-    EXPECT_GE(seen, 0);  // How many there were is a matter of luck.
+    EXPECT_GE(seen, 0);  // How many there were depends on timing.
   });
 }
 
-TEST_P(EventBase, EveryActivationThatIsWaitedForIsCalled) {
+TEST_P(EventBase, EveryAwaitedActivationIsCalled) {
   RunningBase base(make_base(GetParam()));
   struct Answer {
     std::binary_semaphore called{0};
@@ -121,7 +121,7 @@ TEST_P(EventBase, NothingIsCalledAfterItsFinalizer) {
   EXPECT_EQ(finalized, kThreads * kRounds);
 }
 
-TEST_P(EventBase, DelWithoutWaitingMeetsTheCallback) {
+TEST_P(EventBase, DelNoblockMayOverlapTheCallback) {
   RunningBase base(make_base(GetParam()));
   std::atomic<long> calls{0};
   in_threads([&](int seed) {
@@ -139,7 +139,7 @@ TEST_P(EventBase, DelWithoutWaitingMeetsTheCallback) {
   });
 }
 
-TEST_P(EventBase, OneTimeEventsOfAllThreadsAreCalled) {
+TEST_P(EventBase, EventsOfEventBaseOnceFromAllThreadsAreCalled) {
   RunningBase base(make_base(GetParam()));
   std::counting_semaphore<kThreads * kRounds> called{0};
   in_threads([&](int) {
@@ -157,7 +157,7 @@ TEST_P(EventBase, OneTimeEventsOfAllThreadsAreCalled) {
   for (int i = 0; i < kThreads * kRounds; ++i) called.acquire();
 }
 
-TEST_P(EventBase, OthersMayLookWhileItRuns) {
+TEST_P(EventBase, OtherThreadsMayQueryARunningBase) {
   RunningBase base(make_base(GetParam()));
   SocketPair pair;
   Counted busy(base.get(), pair.watched(), EV_WRITE | EV_PERSIST);
@@ -187,10 +187,10 @@ TEST_P(EventBase, OthersMayLookWhileItRuns) {
   });
   event_del(busy.ev.get());
   event_del(timer.ev.get());
-  EXPECT_GE(busy.calls + timer.calls, 0);  // The sanitizer sees them read.
+  EXPECT_GE(busy.calls + timer.calls, 0);  // Lets the sanitizer see the reads.
 }
 
-TEST_P(EventBase, ThreadsMakeEachOthersEventsActive) {
+TEST_P(EventBase, ThreadsActivateEventsOfEachOther) {
   std::deque<RunningBase> bases;
   std::vector<Event> events;
   struct Relay {
@@ -222,7 +222,7 @@ TEST_P(EventBase, ThreadsMakeEachOthersEventsActive) {
   EXPECT_EQ(left, 0);
 }
 
-TEST_P(EventBase, ALoopGoesFromThreadToThread) {
+TEST_P(EventBase, BaseMayRunInOneThreadAfterAnother) {
   const Base base = make_base(GetParam());
   Counted user(base.get(), -1, EV_PERSIST);
   for (int round = 0; round < 50; ++round) {
@@ -234,7 +234,7 @@ TEST_P(EventBase, ALoopGoesFromThreadToThread) {
   EXPECT_EQ(user.calls, 100);
 }
 
-TEST_P(EventBase, SignalsComeFromAnyThread) {
+TEST_P(EventBase, SignalsMayBeRaisedInAnyThread) {
   RunningBase base(make_base(GetParam()));
   std::counting_semaphore<kThreads> called{0};
   const Event ev(event_new(
@@ -265,7 +265,7 @@ TEST_P(EventBase, DeletingTheLastEventEndsTheLoopOfAnotherThread) {
   }
 }
 
-TEST_P(EventBase, ManyLeaveALoopAtOnce) {
+TEST_P(EventBase, ManyThreadsMayBreakALoopAtOnce) {
   const Base base = make_base(GetParam());
   for (int round = 0; round < 100; ++round) {
     std::atomic<bool> is_running{true};

@@ -1,5 +1,5 @@
-// The program's own locks and conditions under load: taken and given back in pairs, by the thread
-// that took them, and never held in a callback.
+// The program's locks and conditions under load: locked and unlocked in pairs, by the same thread,
+// and never held in a callback.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -42,7 +42,7 @@ int unlock(unsigned, void* which) {
   return 0;
 }
 
-// What a condition of the program's gives up and takes again is its own lock, whole.
+// The program's condition releases and acquires the program's own lock, completely.
 int wait_condition(void* condition, void* which, const timeval* timeout) {
   auto& own = *static_cast<Lock*>(which);
   EXPECT_EQ(own.depth, 1);
@@ -83,7 +83,7 @@ struct Guarded {
   long calls = 0;  // Safe to read after event_del().
 };
 
-TEST(EventLocks, OfTheProgramAreBalancedAndNotHeldInCallbacks) {
+TEST(UserLocks, AreBalancedAndNotHeldInCallbacks) {
   use_own_locks();
   {
     RunningBase base{Base(event_base_new())};

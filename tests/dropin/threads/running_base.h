@@ -1,5 +1,5 @@
-// An event base whose loop runs in a thread of its own, and descriptors and events that go away by
-// themselves.
+// An event base whose loop runs on another thread, and descriptors and events that are freed
+// automatically.
 #pragma once
 
 #include <event2/event.h>
@@ -27,7 +27,8 @@ struct FreeBase {
 };
 using Base = std::unique_ptr<event_base, FreeBase>;
 
-// Locks are for the bases that are made after this. `method` is one of libevent's, or "changelist".
+// Sets locks for the bases that are created after this. `method` is one of libevent's, or
+// "changelist".
 inline Base make_base(std::string_view method) {
   evthread_use_pthreads();
   event_config* config = event_config_new();
@@ -42,7 +43,7 @@ inline Base make_base(std::string_view method) {
 class RunningBase {
  public:
   explicit RunningBase(Base base) : base_(std::move(base)) {
-    // A break before the loop turns would be forgotten.
+    // A break before the loop runs would be forgotten.
     event_base_once(
         get(), -1, EV_TIMEOUT,
         [](int, short, void* turns) { static_cast<std::binary_semaphore*>(turns)->release(); },

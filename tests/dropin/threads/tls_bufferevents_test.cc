@@ -1,5 +1,5 @@
 // Bufferevents on OpenSSL with BEV_OPT_THREADSAFE: threads write to both ends, and change them,
-// while the loop runs in another. Everything arrives, in the order of each thread.
+// while the loop runs in another thread. Everything arrives, in each thread's order.
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/bufferevent_ssl.h>
@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <ostream>
 #include <thread>
 #include <vector>
 
@@ -22,15 +23,16 @@ constexpr int kMessages = 300;
 constexpr std::size_t kMessageSize = 40;
 
 enum class Way { sockets, filters };
+void PrintTo(Way way, std::ostream* out) { *out << (way == Way::sockets ? "sockets" : "filters"); }
 
 struct FreeContext {
   void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
 };
 using Context = std::unique_ptr<SSL_CTX, FreeContext>;
 
-// Messages are the number of their writer, and then their own.
+// A message is the number of its writer, then its own.
 struct End {
-  std::array<int, kWriters> next{};  // The loop's.
+  std::array<int, kWriters> next{};  // Used by the loop's thread only.
   std::atomic<int> got{0};
   std::atomic<int> errors{0};
   bufferevent* bev = nullptr;
@@ -55,7 +57,7 @@ struct End {
       const int number = message[1] * 256 + message[2];
       if (number != self.next[writer]++) ++self.errors;
       ++self.got;
-      // Above the high mark, reading goes on here, and calls this once more from within.
+      // Above the high mark, reading resumes here, and calls this once more from within.
       evbuffer_drain(input, message.size());
     }
   }
@@ -73,7 +75,7 @@ void write_messages(bufferevent* bev, int writer) {
   }
 }
 
-// What anyone may do to an end that others write to.
+// Operations that are allowed on an end to which others write.
 void change(bufferevent* bev, int step) {
   switch (step % 5) {
     case 0:
@@ -98,7 +100,7 @@ void change(bufferevent* bev, int step) {
 
 class TlsThreads : public testing::TestWithParam<std::tuple<Way, int>> {};
 
-TEST_P(TlsThreads, WriteToBothEndsWhileTheLoopRuns) {
+TEST_P(TlsThreads, ThreadsWriteToBothEndsWhileTheLoopRuns) {
   const auto [way, deferred] = GetParam();
   const int options = BEV_OPT_THREADSAFE | BEV_OPT_CLOSE_ON_FREE | deferred;
   std::signal(SIGPIPE, SIG_IGN);

@@ -6,8 +6,8 @@
 //   SPATE_FAULT_REPORT   the file to which a process that exits appends "<call> <made> <failed>"
 //
 // Only failures that the kernel may answer with at any time, and that must cost nothing: a wait
-// that is interrupted, an own descriptor that turns out to be empty, an interrupted wake-up. What
-// is refused for want of memory or of descriptors is the matter of tests/faults.
+// that is interrupted, an own descriptor that turns out to be empty, an interrupted wake-up.
+// tests/faults covers failures for lack of memory or descriptors.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ namespace {
 using spate::FaultPlan;
 using spate::SystemCall;
 
-// Never destroyed: other threads may be waiting in the library while the process exits.
+// Never destroyed: other threads may still be in the library while the process exits.
 alignas(FaultPlan) unsigned char storage[sizeof(FaultPlan)];
 FaultPlan* plan = nullptr;
 
@@ -57,7 +57,7 @@ constexpr Line kLines[] = {{SystemCall::epoll_wait, "epoll_wait"},
                            {SystemCall::read, "read"},
                            {SystemCall::write, "write"}};
 
-// Each line with one write(): processes that share the file do not mix theirs.
+// Writes each line with one write(), so that lines of processes that share the file do not mix.
 [[gnu::destructor]] void report() {
   const char* path = std::getenv("SPATE_FAULT_REPORT");
   if (plan == nullptr || path == nullptr) return;

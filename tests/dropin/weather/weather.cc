@@ -1,19 +1,19 @@
-// Bad weather for a program that was not written for it: a library for LD_PRELOAD in which calls on
-// non-blocking sockets and pipes sometimes fail with EAGAIN or EINTR, or move only some of the
-// bytes. The kernel may do all of that at any time.
+// Injects faults into a program that knows nothing of them: a library for LD_PRELOAD in which calls
+// on nonblocking sockets and pipes sometimes fail with EAGAIN or EINTR, or transfer only some of
+// the bytes. The kernel may do all of that at any time.
 //
-//   WEATHER_SHARE    how many of the calls, 0 to 1; 0.05 if not given
-//   WEATHER_KINDS    of again,interrupt,short; all if not given
-//   WEATHER_CALLS    of in,out,accept: which calls; all if not given
-//   WEATHER_LEAST    calls that send fewer bytes than that are left alone; 0 if not given
-//   WEATHER_LOCAL    0 leaves pipes and Unix sockets alone; 1 if not given
-//   WEATHER_SEED     a call's fate depends on the seed and on the call's number alone
-//   WEATHER_REPORT   a file of four counters of 64 bits: calls looked at, failed with EAGAIN,
-//                    failed with EINTR, cut short
+//   WEATHER_SHARE    the share of calls that fail, 0 to 1; default: 0.05
+//   WEATHER_KINDS    of again,interrupt,short; default: all
+//   WEATHER_CALLS    of in,out,accept: which calls; default: all
+//   WEATHER_LEAST    calls that send fewer bytes never fail; default: 0
+//   WEATHER_LOCAL    0 excludes pipes and Unix sockets; default: 1
+//   WEATHER_SEED     a call's result depends only on the seed and on the call's number
+//   WEATHER_REPORT   a file of four 64-bit counters: eligible calls, failed with EAGAIN,
+//                    failed with EINTR, shortened
 //
-// The counters are mapped and shared: what a program that is killed has met counts too, and so does
-// what its children meet. Descriptors of other types (eventfd, epoll, timerfd, files) and blocking
-// ones are left alone; datagrams are never cut.
+// The counters are in shared memory, so that they include killed programs and child processes.
+// Descriptors of other types (eventfd, epoll, timerfd, files) and blocking ones are excluded;
+// datagrams are never shortened.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -45,7 +45,7 @@ Counters own_counters;
 Counters* counters = &own_counters;
 std::atomic<std::uint64_t> call_number;
 std::uint64_t seed = 1;
-std::uint64_t threshold = 0;  // Of 2^64; 0 until the constructor has run.
+std::uint64_t threshold = 0;  // In units of 2^-64; 0 until the constructor ran.
 bool is_wanted[kinds];
 std::uint64_t least_sent = 0;
 bool is_local_exposed = true;
@@ -113,7 +113,7 @@ Medium medium_of(int fd) {
   return option_of(fd, SO_TYPE) == SOCK_STREAM ? Medium::stream : Medium::datagram;
 }
 
-// What becomes of one call: an errno, or how many bytes it may move.
+// The fate of one call: an errno, or how many bytes it may move.
 struct Fate {
   int error;
   std::size_t size;
@@ -142,12 +142,12 @@ Fate decide(Way way, int fd, int flags, std::size_t size, bool may_be_cut) {
   return count(cut, {0, 1 + static_cast<std::size_t>((choice >> 8) % (size - 1))});
 }
 
-// The function of that name behind this library's.
+// Returns the next function of that name.
 template <class Function>
 class Next {
  public:
   constexpr explicit Next(const char* name) : name_(name) {}
-  // -1 with the error of the fate, or the call itself.
+  // Makes the call, or returns -1 with an injected error.
   template <class... Arguments>
   auto call(const Fate& fate, Arguments... arguments) {
     Function* function = found_.load(std::memory_order_relaxed);
@@ -180,7 +180,7 @@ constinit Next<ssize_t(int, const msghdr*, int)> next_sendmsg("sendmsg");
 constinit Next<int(int, sockaddr*, socklen_t*)> next_accept("accept");
 constinit Next<int(int, sockaddr*, socklen_t*, int)> next_accept4("accept4");
 
-// Scattered data is cut within its first piece.
+// Shortens scattered data within its first piece.
 std::size_t first_size(const iovec* pieces, std::size_t size) {
   return size == 0 ? 0 : pieces[0].iov_len;
 }
@@ -196,7 +196,8 @@ ssize_t vector_call(NextCall& next, Way way, int fd, const iovec* pieces, int si
   return next.call(fate, fd, &piece, 1);
 }
 
-// Whether some of a message may be left out: not when descriptors or other records travel with it.
+// Returns whether a part of a message may be left out: not if it carries descriptors or other
+// control data.
 bool is_plain(const msghdr* message) { return message->msg_controllen == 0; }
 
 }  // namespace
@@ -275,7 +276,7 @@ int accept4(int fd, sockaddr* from, socklen_t* from_size, int flags) {
   return next_accept4.call(decide(Way::accept, fd, 0, 0, false), fd, from, from_size, flags);
 }
 
-// What programs compiled with _FORTIFY_SOURCE call instead.
+// Functions that programs compiled with _FORTIFY_SOURCE call instead.
 ssize_t __read_chk(int fd, void* data, std::size_t size, std::size_t) {
   return read(fd, data, size);
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The weather itself: what it touches and what it leaves alone.   weather_test.py libweather.so"""
+"""The weather itself: the calls that it affects, and those that it does not.   weather_test.py
+libweather.so"""
 
 import os
 import subprocess
@@ -22,7 +23,7 @@ first, second = socket.socketpair()
 
 class Weather(unittest.TestCase):
     def run_in(self, program, kinds, **variables):
-        """What the program prints, and the counters."""
+        """Returns the program's output, and the counters."""
         with tempfile.NamedTemporaryFile() as report:
             environment = dict(os.environ, LD_PRELOAD=LIBRARY, WEATHER_SHARE="1",
                                WEATHER_KINDS=kinds, WEATHER_REPORT=report.name, **variables)
@@ -38,7 +39,7 @@ print(*(attempt(first.send, b"x" * 100) for _ in range(60)))
 """, "again")
         self.assertEqual(counts[0], 60)
         self.assertEqual(counts[1], output.count("again"))
-        self.assertEqual(set(output), {"again", "100"})  # A third is of each kind, wanted or not.
+        self.assertEqual(set(output), {"again", "100"})  # Other kinds do nothing.
 
     def test_calls_are_cut_and_nothing_is_lost(self):
         output, counts = self.run_in("""

@@ -1,4 +1,4 @@
-// Answers 200 to every request that it has read to its end.   server PORT
+// Responds with 200 to every request that it has read completely.   server PORT
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Answers 200 to every request that it has read to its end.   node server.js PORT
+// Responds with 200 to every request that it has read completely.   node server.js PORT
 const http = require('http');
 
 const server = http.createServer((request, response) => {

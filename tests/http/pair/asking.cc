@@ -73,7 +73,7 @@ void Asking::expect_over() const {
   EXPECT_FALSE(call_.is_open()) << "call " << number_;
 }
 
-// ---- what it is told
+// ---- callbacks
 
 void Asking::note(const char* what) {
   EXPECT_TRUE(!is_silent_ && !is_closed_) << what << " of " << number_;

@@ -1,4 +1,4 @@
-// Asking: the user's side of one call of a PairWorld's client, and all that may be done with it.
+// Asking: the user's side of one call of a PairWorld's client, and all operations on it.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ class Asking final : public http::CallHandler {
   Asking(PairWorld& world, std::size_t number) : number_(number), world_(world) {}
 
   void begin(ExpectedAnswer& expected);
-  // Something of what its user may do. It may be gone afterwards.
+  // Performs a random operation. Its owner may destroy it meanwhile.
   void act();
-  // Holds nobody up any more.
+  // Lifts everything that delays its end.
   void finish();
-  // Nothing is to be told any more.
+  // No callback may come from now on.
   void silence() { is_silent_ = true; }
   bool is_open() const { return call_.is_open(); }
   void expect_over() const;
@@ -43,16 +43,16 @@ class Asking final : public http::CallHandler {
   const std::size_t number_;
   PairWorld& world_;
   Stage stage_ = Stage::asked;
-  std::size_t sent_ = 0;  // Of an upload.
+  std::size_t sent_ = 0;  // Bytes of the upload.
   bool is_upload_ = false;
   bool has_ended_ = false;  // That.
   bool was_upload_told_ = false;
   bool is_paused_ = false;
   bool is_silent_ = false;
   bool is_closed_ = false;
-  bool is_sized_ = false;  // The answer's body.
+  bool is_sized_ = false;  // Whether the response's body is sized.
   bool has_body_ended_ = false;
-  std::size_t attempt_ = 0;  // The number of what has answered; 0: the server itself.
+  std::size_t attempt_ = 0;  // The attempt that was answered; 0: the server itself answered.
   http::Method method_ = http::Method::get;
   std::string received_;
   http::Call call_;  // Destroyed first.

@@ -28,7 +28,7 @@ void PairSides::make_server() {
   is_draining_ = false;
 }
 
-// What goes through a gateway, to that server.
+// Makes the server whose requests a gateway forwards to the other server.
 void PairSides::make_front() {
   http::ServerOptions options;
   options.http2 = must(http::Http2::create());

@@ -1,5 +1,5 @@
 // PairSides: a Server and a Client of a random program, connected in memory or by sockets, directly
-// or through a Gateway with a Server of its own.
+// or through a Gateway with a second Server.
 #pragma once
 
 #include <functional>
@@ -23,11 +23,11 @@ class PairSides {
   bool has_gateway() const { return has_gateway_; }
   http::Client& client() { return client_; }
 
-  // Another in the place of the one there is.
+  // Replaces the current one.
   void renew_client();
   void renew_server();
   void renew_gateway();
-  // The same, once the one there is has drained.
+  // As above, after the current one has drained.
   void drain_server();
 
   void expect_no_calls() const;

@@ -6,7 +6,7 @@ namespace spate::testing {
 
 namespace {
 
-// At the same time, of each kind.
+// At the same time, for each kind.
 constexpr int kMostOpen = 12;
 
 template <class T>
@@ -29,7 +29,7 @@ void act_on_any(Random& random, const std::vector<std::unique_ptr<T>>& all) {
   if (!all.empty()) all[random.below(all.size())]->act();
 }
 
-// What is asked for once more has nobody on the other side of the first.
+// A repeated request has a new peer, so the first attempt has none.
 template <class T>
 void forget_attempt(const std::vector<std::unique_ptr<T>>& all, std::size_t number) {
   for (const auto& each : all)
@@ -52,7 +52,7 @@ void PairWorld::run(int steps) {
   settle();
 }
 
-// ---- what its ends use
+// ---- used by its ends
 
 void PairWorld::let_go(Asking& asking) { let_go_of(askings_, asking); }
 void PairWorld::let_go(Talking& talking) { let_go_of(talkings_, talking); }
@@ -73,7 +73,7 @@ const std::vector<std::string>* PairWorld::messages_to(const Talking& talking) c
   return found == messages_.end() ? nullptr : &found->second;
 }
 
-// ---- what is asked of the server
+// ---- requests to the server
 
 void PairWorld::on_request(http::Exchange exchange) {
   const std::string path(exchange.request().path());
@@ -106,7 +106,7 @@ void PairWorld::serve_tunnel(http::Exchange exchange, std::size_t number) {
   if (random.one_in(2)) tunneling.act();
 }
 
-// ---- what may be done
+// ---- operations
 
 void PairWorld::act_anywhere() {
   switch (random.below(10)) {
@@ -190,7 +190,7 @@ void PairWorld::step() {
   }
 }
 
-// All that holds somebody up is let go: then all comes to its end, and no time passes for that.
+// Lifts all pauses: then everything must end without waiting for time.
 void PairWorld::settle() {
   is_settling_ = true;
   for (int i = 0; i < 40; ++i) {

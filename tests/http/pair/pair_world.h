@@ -1,6 +1,6 @@
-// PairWorld: a random program of PairSides: calls, WebSockets and tunnels, many at once, each of
-// which does what its user may, in and out of callbacks. In the end nobody holds anything up, and
-// all has to come to its end without a deadline's help.
+// PairWorld: a random program of PairSides: many calls, WebSockets and tunnels at once, each of
+// which performs the operations allowed to its user, in and out of callbacks. In the end nothing is
+// paused, and everything must end without a deadline.
 #pragma once
 
 #include <cstddef>
@@ -31,9 +31,9 @@ class PairWorld {
 
   void run(int steps);
 
-  // ---- what its ends use
+  // ---- used by its ends
 
-  // From within any callback of that one.
+  // Called within any callback of an end.
   template <class End>
   void on_call(End& end) {
     if (is_settling_) return;
@@ -47,12 +47,12 @@ class PairWorld {
   void let_go(Tunneling& tunneling);
 
   http::Client& client() { return sides_.client(); }
-  // Of a unix socket's peer that was reset, only the end is seen.
+  // A reset of a unix socket's peer is seen as an end.
   bool knows_resets() const { return !sides_.has_sockets(); }
-  // What one end of a tunnel has sent, or was sent by the other.
+  // The bytes sent by one end of a tunnel, and by the other.
   std::string& bytes_of(const Tunneling& tunneling);
   std::string& bytes_to(const Tunneling& tunneling);
-  // The same of one end of a WebSocket; nullptr: there is no other.
+  // As above, for messages of a WebSocket; nullptr: there is no other end.
   std::vector<std::string>& messages_of(const Talking& talking);
   const std::vector<std::string>* messages_to(const Talking& talking) const;
 
@@ -60,7 +60,7 @@ class PairWorld {
   Handlings handlings{random, *loop_, [this] { act_on_all(); }};
 
  private:
-  // Of which number, and whether the client's.
+  // The number of an end, and whether it is the client's.
   using End = std::pair<std::size_t, bool>;
 
   void on_request(http::Exchange exchange);

@@ -74,7 +74,7 @@ void Talking::expect_over() const {
   EXPECT_TRUE(is_silent_ || is_closed_) << "socket " << number_ << is_client_;
 }
 
-// ---- what it is told
+// ---- callbacks
 
 void Talking::note(const char* what) {
   EXPECT_TRUE(!is_silent_ && !is_closed_) << what << " of " << number_ << is_client_;
@@ -87,7 +87,7 @@ void Talking::on_open() {
   world_.on_call(*this);
 }
 
-void Talking::on_message(Bytes bytes, http::MessageKind kind) {
+void Talking::on_message(http::MessageKind kind, Bytes bytes) {
   note("on_message");
   EXPECT_TRUE(is_open_ || !is_client_);
   EXPECT_EQ(kind, http::MessageKind::text);

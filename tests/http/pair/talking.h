@@ -1,4 +1,4 @@
-// Talking: one end of a WebSocket of a PairWorld, and all that may be done with it.
+// Talking: one end of a WebSocket of a PairWorld, and all operations on it.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +13,19 @@ class PairWorld;
 
 class Talking final : public http::WebSocketHandler {
  public:
-  // The other end has the same number; 0: there is none.
+  // The other end has the same number; 0: it does not exist.
   Talking(PairWorld& world, bool is_client, std::size_t number)
       : is_client_(is_client), number_(number), world_(world) {}
 
-  // Of a client.
+  // Opens the client's side.
   void connect();
-  // Of a server; false if the exchange could not be upgraded.
+  // Opens the server's side. Returns false if the exchange could not be upgraded.
   bool accept(http::Exchange exchange);
-  // Something of what its user may do. It may be gone afterwards.
+  // Performs a random operation. Its owner may destroy it meanwhile.
   void act();
-  // Holds nobody up any more.
+  // Lifts everything that delays its end.
   void finish();
-  // Nothing is to be told any more.
+  // No callback may come from now on.
   void silence() { is_silent_ = true; }
   bool is_open() const { return socket_.is_open(); }
   bool is_client() const { return is_client_; }
@@ -34,7 +34,7 @@ class Talking final : public http::WebSocketHandler {
   void expect_over() const;
 
   void on_open() override;
-  void on_message(Bytes bytes, http::MessageKind kind) override;
+  void on_message(http::MessageKind kind, Bytes bytes) override;
   void on_pong(Bytes bytes) override;
   void on_drained() override;
   void on_closed(http::CloseCode code, std::string_view reason, std::error_code error) override;

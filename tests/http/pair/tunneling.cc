@@ -73,7 +73,7 @@ void Tunneling::expect_over() const {
   EXPECT_TRUE(is_silent_ || is_closed_) << "tunnel " << number_ << is_client_;
 }
 
-// ---- what it is told
+// ---- callbacks
 
 void Tunneling::note(const char* what) {
   EXPECT_TRUE(!is_silent_ && !is_closed_) << what << " of " << number_ << is_client_;

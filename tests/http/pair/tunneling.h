@@ -1,5 +1,5 @@
-// Tunneling: one end of a tunnel for bytes of a PairWorld, and all that may be done with it; of a
-// client, first the call for it.
+// Tunneling: one end of a tunnel for bytes of a PairWorld, and all operations on it; a client's
+// begins with the call.
 #pragma once
 
 #include <cstddef>
@@ -14,21 +14,21 @@ class PairWorld;
 
 class Tunneling final : public http::CallHandler, public StreamHandler {
  public:
-  // The other end has the same number; 0: there is none.
+  // The other end has the same number; 0: it does not exist.
   Tunneling(PairWorld& world, bool is_client, std::size_t number)
       : is_client_(is_client), number_(number), world_(world) {}
 
-  // Of a client.
+  // Requests the client's side.
   void ask();
-  // Of either, once it is there.
+  // Starts either side, once the upgrade is complete.
   void open(Stream stream);
-  // Something of what its user may do. It may be gone afterwards.
+  // Performs a random operation. Its owner may destroy it meanwhile.
   void act();
-  // Holds nobody up any more.
+  // Lifts everything that delays its end.
   void finish();
-  // Nothing is to be told any more.
+  // No callback may come from now on.
   void silence() { is_silent_ = true; }
-  // The client goes, and a call with it; a tunnel does not.
+  // The Client is destroyed, and a call with it; a tunnel is not.
   void silence_call() { is_silent_ |= call_.is_open(); }
   bool is_open() const { return call_.is_open() || stream_.is_open(); }
   bool is_client() const { return is_client_; }

@@ -1,4 +1,4 @@
-// How connections come about, or do not.
+// Connections that are established, and those that are not.
 #include <unistd.h>
 
 #include <optional>
@@ -11,13 +11,13 @@ namespace spate::parity {
 
 namespace {
 
-// Of this process alone.
+// A name used by this process only.
 Address unix_name(std::string_view purpose) {
   return *Address::abstract("spate-parity-" + std::to_string(::getpid()) + '-' +
                             std::string(purpose));
 }
 
-// Two clients, and who gets the first connection of a listener and the second.
+// Two clients, and the actors that accept the first and the second connection of a listener.
 struct TwoClients {
   explicit TwoClients(Stage& stage)
       : one(stage.actor("one")),

@@ -1,4 +1,4 @@
-// What becomes of packets.
+// The delivery of packets.
 #include <array>
 #include <string>
 
@@ -8,7 +8,7 @@ namespace spate::parity {
 
 namespace {
 
-// Notes each packet: its size, and what is in small ones.
+// Notes each packet: its size, and the contents of small ones.
 struct Reader {
   Reader(Stage& noting, Datagram& from) : stage(noting) {
     if (from.fd() < 0) return;
@@ -28,7 +28,8 @@ struct Reader {
     const std::string text(
         text_of(packet.bytes.first(std::min<std::size_t>(packet.bytes.size(), 20))));
     stage.note("a packet of " + std::to_string(packet.bytes.size()) + ": " + text +
-               (packet.truncated ? ", cut" : ""));
+               (packet.truncated ? ", cut" : "") + ", ecn " +
+               std::to_string(static_cast<int>(packet.ecn)));
   }
   Stage& stage;
   std::size_t count = 0;
@@ -56,7 +57,7 @@ constexpr Scenario kPackets[] = {
        stage.note("sent", stage.datagram().send({}, here.local_address()));
        stage.until([&] { return reader.count == 1; });
      }},
-    {"ThePacketsOfABatchKeepTheirOrder",
+    {"PacketsOfBatchKeepTheirOrder",
      [](Stage& stage) {
        Datagram& here = stage.datagram();
        Reader reader(stage, here);
@@ -66,6 +67,18 @@ constexpr Scenario kPackets[] = {
                                            Outgoing{bytes_of("three"), &to}};
        stage.note("sent", stage.datagram().send(batch));
        stage.until([&] { return reader.count == 3; });
+     }},
+    {"PacketsOfBatchKeepTheirSourceMarkAndSegments",
+     [](Stage& stage) {
+       Datagram& here = stage.datagram({.local_address = true, .ecn = true});
+       Reader reader(stage, here);
+       const Address to = here.local_address();
+       const Address own = Address::loopback_ipv4(0);
+       const std::array<Outgoing, 2> batch{
+           Outgoing{.bytes = bytes_of("aabbc"), .peer = &to, .local = &own, .segment = 2},
+           Outgoing{.bytes = bytes_of("d"), .peer = &to, .ecn = Ecn::congested}};
+       stage.note("sent", stage.datagram().send(batch));
+       stage.until([&] { return reader.count == 4; });
      }},
     {"APacketThatIsLongerThanItsRoomIsCut",
      [](Stage& stage) {

@@ -1,5 +1,5 @@
-// The same scenario on every backend of the system's and in a World: what its program sees is the
-// same. What may differ is written at the top of stage.h.
+// Each scenario on every backend of the system and in a World: its program must see the same. The
+// top of stage.h lists the allowed differences.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -17,7 +17,7 @@ std::string played(const Scenario& scenario, std::unique_ptr<Stage> stage) {
 
 class Parity : public ::testing::TestWithParam<Scenario> {};
 
-TEST_P(Parity, OnEveryBackendAndInAWorld) {
+TEST_P(Parity, ResultsAreEqualOnEveryBackendAndInWorld) {
   const std::string expected = played(GetParam(), real_stage("epoll"));
   EXPECT_FALSE(expected.empty());
   EXPECT_FALSE(expected.contains("waited in vain")) << expected;
@@ -26,13 +26,10 @@ TEST_P(Parity, OnEveryBackendAndInAWorld) {
   EXPECT_EQ(played(GetParam(), world_stage()), expected) << "in a World";
 }
 
-std::string name_of(const ::testing::TestParamInfo<Scenario>& info) {
-  return std::string(info.param.name);
-}
+INSTANTIATE_TEST_SUITE_P(Scenarios, Parity, ::testing::ValuesIn(all_scenarios()),
+                         ::testing::PrintToStringParamName());
 
-INSTANTIATE_TEST_SUITE_P(Scenarios, Parity, ::testing::ValuesIn(all_scenarios()), name_of);
-
-TEST(ParityScenarios, AreManyAndOfDifferentNames) {
+TEST(ParityScenarios, HaveDistinctNames) {
   std::map<std::string_view, int> names;
   for (const Scenario& scenario : all_scenarios()) ++names[scenario.name];
   EXPECT_GE(names.size(), 60u);

@@ -1,4 +1,4 @@
-// Whose a port is, and when it is free again.
+// The owner of a port, and the time at which it is free again.
 #include "sim/parity/stage.h"
 #include "spate/net/connect.h"
 
@@ -9,22 +9,22 @@ namespace {
 struct Connected {
   Listener& listener;
   Stage::Two ends;
-  Address at;    // The listener's.
-  Address from;  // The client's.
+  Address at;    // The listener's address.
+  Address from;  // The client's address.
 };
 
 Connected connected(Stage& stage) {
   Actor& client = stage.actor("client");
   Actor& server = stage.actor("server");
   Listener& listener = stage.listen({&server});
-  // With bind() the kernel gives a port that nobody has; with connect() alone it may give one that
-  // waits elsewhere.
+  // With bind() the kernel assigns an unused port; with connect() alone it may assign one that is
+  // in TIME_WAIT with another peer.
   stage.connect(client, listener, {.local = Address::loopback_ipv4(0)});
   stage.until([&] { return client.is_connected && server.is_connected; });
   return {listener, {client, server}, listener.address(), client.stream.local_address()};
 }
 
-// Notes whether somebody can, and is served.
+// Notes whether a new listener can bind, and is connected to.
 void listen_again(Stage& stage, const Address& at) {
   Actor& client = stage.actor("another client");
   Actor& server = stage.actor("another server");

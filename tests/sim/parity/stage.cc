@@ -64,7 +64,7 @@ void Actor::on_connected() {
 }
 
 void Actor::on_drained() {
-  if (!does_when_drained) return;  // Else it depends on what the kernel takes.
+  if (!does_when_drained) return;  // Without it, the event depends on how much the kernel takes.
   see("has drained");
   does_when_drained();
 }
@@ -184,7 +184,7 @@ class RealStage final : public Stage {
 
   Loop& loop() override { return *loop_; }
   void pass(Nanos span) override { keep_alive(span); }
-  // The lowest number that is free is the first that may not be had.
+  // The lowest free number is the first that is refused.
   void set_exhausted(bool on) override {
     if (on == is_exhausted_) return;
     is_exhausted_ = on;

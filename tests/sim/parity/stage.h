@@ -1,9 +1,10 @@
-// Where a scenario is played: a loop on the system's sockets, or a World with one host. A scenario
-// notes what a program sees, each of its actors for itself: whatever the backend, these are to be
-// the same. What may differ, and is noted so that it does not count:
+// The place where a scenario runs: a loop on the system's sockets, or a World with one host. A
+// scenario notes the events that its program sees, separately for each actor: they must be the same
+// on every backend. Differences that are allowed, and do not affect the notes:
 //
-// * the order of two actors' events: each actor has a list of its own;
-// * into how many pieces the bytes of a stream come: all between two other events are one entry;
+// * the order of two actors' events: each actor has a separate list;
+// * into how many pieces the bytes of a stream are split: all between two other events are one
+//   entry;
 // * how packets are batched: each is an entry;
 // * how much a kernel takes at once, so whether and when a queue has drained: an entry only in a
 //   scenario that waits for it;
@@ -15,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,12 +33,12 @@ namespace spate::parity {
 
 using namespace std::chrono_literals;
 
-// "-" for none.
+// Returns "-" for no error.
 std::string said(std::error_code error);
 
 class Stage;
 
-// Whoever has a Stream, and what it sees of it.
+// The owner of a Stream, and the events that it sees.
 class Actor final : public StreamHandler {
  public:
   Actor(Stage& stage, std::string name) : stage_(stage), name_(std::move(name)) {}
@@ -45,13 +47,13 @@ class Actor final : public StreamHandler {
   std::size_t received = 0;
   bool is_connected = false;
   bool is_over = false;
-  // What it does when something happens, besides noting it.
+  // Actions for each event, after it was noted.
   std::function<void(Bytes)> does_with_data;
   std::function<void()> does_at_end;
   std::function<void()> does_when_connected;
   std::function<void()> does_when_drained;
   std::function<void(std::span<const int>)> does_with_descriptors;
-  // How much of what has come it uses; all if empty.
+  // Returns how many of the bytes it uses; if empty, it uses all.
   std::function<std::size_t(Bytes)> uses;
 
   void note(std::string_view event);
@@ -68,8 +70,8 @@ class Actor final : public StreamHandler {
   Stage& stage_;
   std::string name_;
   std::string events_;
-  std::string data_;  // Not yet noted.
-  // What a callback has told; nothing may follow on_closed().
+  std::string data_;  // Bytes that are not noted yet.
+  // Notes a callback; none may follow on_closed().
   void see(std::string_view event);
   void flush();
   static std::string told(std::string_view data);
@@ -81,24 +83,24 @@ class Stage {
   virtual Loop& loop() = 0;
   // Lets so much time pass.
   virtual void pass(Nanos span) = 0;
-  // While it is on, nothing more can be opened.
+  // While it is on, no descriptor can be opened.
   virtual void set_exhausted(bool on) = 0;
 
-  // Waits until it holds, and notes if it does not.
+  // Waits until the condition holds, and notes it if it does not.
   void until(const std::function<bool()>& condition);
   void note(std::string_view event);
   void note(std::string_view what, std::error_code error);
   void note(std::string_view what, std::size_t number);
 
   Actor& actor(std::string name);
-  // A listener at a free port of 127.0.0.1, which gives its first connection to `accepted`, and so
-  // on; more than there are actors are refused by closing them.
+  // Listens at a free port of 127.0.0.1, and gives the first connection to the first of `accepted`,
+  // and so on; further ones are closed.
   Listener& listen(std::vector<Actor*> accepted, const ListenOptions& options = {});
-  // The same at an address. What has gone wrong is noted, and it is closed then.
+  // Listens at an address. An error is noted, and the listener is closed then.
   Listener& listen_at(const Address& address, std::vector<Actor*> accepted,
                       const ListenOptions& options = {});
   void connect(Actor& client, const Listener& listener, const ConnectOptions& options = {});
-  // Notes what a program is told of an attempt, and closes the connection.
+  // Notes the result of an attempt, and closes the connection.
   void try_to_connect(std::vector<Address> addresses, const ConnectOptions& options = {});
   struct Two {
     Actor& client;
@@ -108,10 +110,10 @@ class Stage {
   Two connected();
   void until_over(const Two& two);
   Datagram& datagram(const DatagramOptions& options = {});
-  // A port where nobody listens.
+  // Returns an address without a listener.
   Address nowhere();
 
-  // What was seen. The actors' objects are gone then.
+  // Returns all notes. Destroys the actors' objects.
   std::string finish();
 
  protected:
@@ -125,13 +127,14 @@ class Stage {
   std::vector<std::unique_ptr<Datagram>> datagrams_;
 };
 
-// A heavy one moves megabytes.
+// A heavy scenario moves megabytes.
 enum class Weight : std::uint8_t { light, heavy };
 struct Scenario {
   std::string_view name;
   void (*play)(Stage& stage);
   Weight weight = Weight::light;
 };
+inline void PrintTo(const Scenario& scenario, std::ostream* out) { *out << scenario.name; }
 std::span<const Scenario> endings();
 std::span<const Scenario> transfers();
 std::span<const Scenario> arrivals();
@@ -141,7 +144,7 @@ std::vector<Scenario> all_scenarios();
 
 std::unique_ptr<Stage> real_stage(std::string_view backend);
 std::unique_ptr<Stage> world_stage();
-// The same, in which calls fail as SPATE_FAULTS has it.
+// As above, with failing calls in the format of SPATE_FAULTS.
 std::unique_ptr<Stage> world_stage(std::string_view plan);
 
 }  // namespace spate::parity

@@ -1,6 +1,6 @@
-// Each scenario in Worlds in which one system call fails, the first of a kind, then the second and
-// so on. Nobody is called after its end, nothing is left open, no loop spins. A sample of the first
-// few calls; all of them with SPATE_TORTURE=all.
+// Each scenario in Worlds in which one system call fails: the first of a kind, then the second and
+// so on. No callback comes after the last one, nothing is left open, no loop spins. A sample of the
+// first few calls; all of them with SPATE_TORTURE=all.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -45,7 +45,7 @@ constexpr Fault kFaults[] = {
 struct Aftermath {
   std::string text;
   std::size_t open = 0;
-  std::uint64_t calls = 0;  // Of the kind.
+  std::uint64_t calls = 0;  // Calls of the kind.
 };
 
 Aftermath play_with(const Scenario& scenario, const std::string& plan, Call call) {
@@ -68,8 +68,7 @@ std::uint64_t most_calls() {
 
 class Torture : public ::testing::TestWithParam<Scenario> {};
 
-TEST_P(Torture, LeavesNothingOpenAndNobodyUntold) {
-  if (GetParam().weight == Weight::heavy && most_calls() != UINT64_MAX) return;
+TEST_P(Torture, LeavesNoDescriptorsOrPendingCallbacks) {
   const std::size_t open = play_with(GetParam(), "", Call::accept).open;
   for (const Fault& fault : kFaults) {
     for (std::uint64_t number = 1; number <= most_calls(); ++number) {
@@ -84,8 +83,16 @@ TEST_P(Torture, LeavesNothingOpenAndNobodyUntold) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Scenarios, Torture, ::testing::ValuesIn(all_scenarios()),
-                         [](const auto& scenario) { return std::string(scenario.param.name); });
+std::vector<Scenario> scenarios_to_torture() {
+  std::vector<Scenario> some = all_scenarios();
+  if (most_calls() != UINT64_MAX) {
+    std::erase_if(some, [](const Scenario& scenario) { return scenario.weight == Weight::heavy; });
+  }
+  return some;
+}
+
+INSTANTIATE_TEST_SUITE_P(Scenarios, Torture, ::testing::ValuesIn(scenarios_to_torture()),
+                         ::testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace spate::parity

@@ -18,7 +18,7 @@ std::string text_of_size(std::size_t size) {
   return text;
 }
 
-// A file of so many bytes, open.
+// Opens a file of so many bytes.
 int file_of_size(std::size_t size) {
   std::FILE* file = std::tmpfile();
   const std::string text = text_of_size(size);
@@ -29,7 +29,7 @@ int file_of_size(std::size_t size) {
   return fd;
 }
 
-// A client and a server, and between them two ends that nothing joins yet.
+// A client and a server, and between them two unconnected ends.
 struct Chain {
   explicit Chain(Stage& stage)
       : client(stage.actor("client")),

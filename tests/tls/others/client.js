@@ -1,5 +1,5 @@
-// A client in Node: connects twice, is echoed to, and ends; prints what was agreed on. The second
-// time it resumes.   client.js PORT FOLDER VERSION
+// A client in Node: connects twice, receives an echo, and ends; prints the negotiated parameters.
+// The second time it resumes.   client.js PORT FOLDER VERSION
 const fs = require('fs');
 const tls = require('tls');
 const [port, folder, version] = process.argv.slice(2);

@@ -1,5 +1,5 @@
-// Go as a peer: a client that connects twice, is echoed to and resumes, or a server that echoes to
-// those who show a certificate.   peer client PORT FOLDER VERSION | peer server FOLDER VERSION
+// A peer in Go: a client that connects twice, receives an echo and resumes, or a server that echoes to
+// clients with a certificate.   peer client PORT FOLDER VERSION | peer server FOLDER VERSION
 package main
 
 import (

@@ -1,4 +1,4 @@
-// A server in Node: echoes to one that shows a certificate.   server.js FOLDER VERSION
+// A server in Node: echoes to clients with a certificate.   server.js FOLDER VERSION
 const fs = require('fs');
 const tls = require('tls');
 const [folder, version] = process.argv.slice(2);

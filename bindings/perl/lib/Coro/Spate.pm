@@ -7,10 +7,10 @@ use Spate;
 
 our $VERSION = $Spate::VERSION;
 
-# The thread that ends the program, as nothing can make another one ready any more.
+# The thread that ends the program when no other can ever be ready.
 my $deadlock = $Coro::idle;
 
-# Before each wait, those that are ready run once; while some are left, the loop does not wait.
+# Before each wait, the ready threads run once; while threads are ready, the loop does not wait.
 my $busy = Spate::idle_ns sub { };
 our $PREPARE = Spate::prepare sub {
     Coro::cede_notself if Coro::nready;
@@ -18,7 +18,7 @@ our $PREPARE = Spate::prepare sub {
 };
 $PREPARE->keepalive(0);
 
-# When all threads wait, and none of them runs the loop.
+# Runs the loop when all threads wait, and none of them runs it.
 our $IDLE = Coro->new(sub {
     while () {
         Spate::run Spate::RUN_ONCE if Spate::active_count || Spate::pending_count;
@@ -48,7 +48,7 @@ __END__
 
 =head1 NAME
 
-Coro::Spate - Coro's threads beside spate's loop
+Coro::Spate - Coro's threads with spate's loop
 
 =head1 SYNOPSIS
 
@@ -62,23 +62,23 @@ Coro::Spate - Coro's threads beside spate's loop
 
 =head1 DESCRIPTION
 
-Before the loop waits, the threads that are ready run, each of them once; then it looks for events. If no thread
-runs the loop and all of them wait, the loop is run for them: a program need not call C<Spate::run>, which returns
-at once if there is nothing to wait for, though threads be ready.
+Before the loop waits, each ready thread runs once. If all threads wait and none of them runs the loop, this module
+runs it, so a program need not call C<Spate::run>. That function returns at once if there is nothing to wait for, even
+if threads are ready.
 
-L<Coro::AnyEvent> does the same for programs that use AnyEvent, with a timer, and needs no help.
+Programs that use AnyEvent do not need this module: L<Coro::AnyEvent> does the same, with a timer.
 
-A callback must not wait (C<Coro::unblock_sub> is for that).
+A callback must not block; see C<Coro::unblock_sub>.
 
 =over
 
 =item Coro::Spate::timer_once $seconds
 
-The thread waits for so long.
+Makes the thread wait.
 
 =item Coro::Spate::timed_io_once $fh, $events [, $timeout]
 
-The thread waits until the file handle is ready, or the time is over, and gets what has happened: of C<$events>, or
+Makes the thread wait until the file handle is ready or the timeout has passed. Returns the events out of C<$events>, or
 C<Spate::TIMER>.
 
 =back

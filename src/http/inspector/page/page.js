@@ -27,7 +27,7 @@ const maybe = (show, n) => n === undefined ? '' : show(n);
 
 // ---- loops
 
-const cards = new Map();  // By name: what is shown of a loop, and its last state.
+const cards = new Map();  // The card of each loop and its last state, by name.
 
 function loopCard(name) {
   const card = {root: make('article', 'card'), past: []};
@@ -62,6 +62,21 @@ function why(loop) {
       (running.peer ? `, ${running.peer},` : '') + ` for ${span(running.seconds)}`;
 }
 
+// Streams and requests have a table, so only the first entries of each kind are named.
+function keptBy(loop) {
+  const kinds = new Map();
+  for (const {kind, label, count} of loop.kept_by) {
+    if (count === 0) continue;
+    const entry = kinds.get(kind) ?? {count: 0, labels: []};
+    entry.count += count;
+    if (label !== '' && entry.labels.length < 3) entry.labels.push(label);
+    kinds.set(kind, entry);
+  }
+  const texts = [...kinds].map(([kind, {count, labels}]) =>
+      `${whole(count)} ${kind}` + (labels.length > 0 ? ` (${labels.join(', ')})` : ''));
+  return texts.length > 0 ? texts.join('; ') : whole(loop.active);
+}
+
 function showLoop(card, loop, elapsed) {
   const before = card.before, good = loop.status === 'answers';
   card.root.classList.toggle('bad', loop.status === 'blocked');
@@ -91,6 +106,7 @@ function showLoop(card, loop, elapsed) {
     ['pending', whole(loop.pending)], ['timers', whole(loop.timers)],
     ['descriptors', whole(loop.descriptors)], ['streams', whole(loop.streams.count)],
     ['queued', bytes(loop.streams.queued)], ['backend', loop.backend],
+    ['kept alive by', keptBy(loop)],
   ]);
   card.before = good ? loop : undefined;
 }
@@ -109,13 +125,38 @@ function showLoops(state, elapsed) {
 
 // ---- the program's own numbers
 
+const total = (readings, field) => readings.reduce((sum, reading) => sum + reading[field], 0);
+
+function readingText(name, value) {
+  return value === null ? '-' : /bytes$/.test(name) ? bytes(value) : value.toLocaleString('en');
+}
+
+// Numbers of one name are added up, and then listed by their labels.
+function readingRow([name, readings]) {
+  const count = total(readings, 'value');
+  if (readings[0].kind === 'histogram')
+    return [name, whole(count) + (count > 0 ?
+        `, ${span(total(readings, 'sum') / count)} on average` : '')];
+  if (readings.length === 1) return [name, readingText(name, readings[0].value)];
+  const parts = readings.map((reading) => Object.values(reading.labels ?? {}).join(' ') + ': ' +
+      readingText(name, reading.value));
+  return [name, `${readingText(name, count)} (${parts.join(', ')})`];
+}
+
+function readingRows(source) {
+  const names = new Map();
+  for (const reading of source.readings) {
+    if (!names.has(reading.name)) names.set(reading.name, []);
+    names.get(reading.name).push(reading);
+  }
+  return [...names].map(readingRow);
+}
+
 function showSources(state) {
   at('sources-section').hidden = state.sources.length === 0;
   at('sources').replaceChildren(...state.sources.map((source) => {
     const card = make('article', 'card'), list = make('dl');
-    pairs(list, source.readings.map((reading) => [
-      reading.name, reading.value === null ? '-' : /bytes$/.test(reading.name) ?
-          bytes(reading.value) : reading.value.toLocaleString('en')]));
+    pairs(list, readingRows(source));
     card.append(make('h3', '', source.source), list);
     return card;
   }));
@@ -189,7 +230,7 @@ function showStreams(state) {
       (unlisted > 0 ? `${whole(unlisted)} are only counted.` : '');
 }
 
-// ---- news
+// ---- events
 
 let heard, held = false;
 

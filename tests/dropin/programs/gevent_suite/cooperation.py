@@ -1,4 +1,4 @@
-"""What programs do with gevent: greenlets that sleep, serve, start processes, fork, use threads."""
+"""Typical uses of gevent: greenlets that sleep, serve, start processes, fork, use threads."""
 
 import hashlib
 import os
@@ -29,7 +29,7 @@ class Sleeping(unittest.TestCase):
             seen.append(number)
         numbers = random.sample(range(40), 40)
         gevent.joinall([gevent.spawn(sleep, number) for number in numbers], timeout=30)
-        # Each sleeps from when it came to its sleep(), which a busy machine puts off.
+        # Each sleep starts at its call of sleep(), which a busy machine delays.
         for before, after in zip(seen, seen[1:]):
             self.assertLess(before, after + 20)
         self.assertEqual(sorted(seen), sorted(numbers))
@@ -72,7 +72,7 @@ class Sockets(unittest.TestCase):
             connection.sendall(data)
 
     def exchange(self, port, size):
-        """Writes and reads at once; the result says whether the echo was true."""
+        """Writes and reads at once; returns whether the echo was correct."""
         connection = gevent.socket.create_connection(("127.0.0.1", port))
         data = os.urandom(size)
 
@@ -119,7 +119,7 @@ class Sockets(unittest.TestCase):
         server.stop()
 
     def answer_to(self, client, size):
-        """Datagrams may be lost: gevent's server drops one whose sendto() fails."""
+        """Datagrams may be lost: gevent's server drops a reply whose sendto() fails."""
         data = os.urandom(size)
         for _ in range(40):
             client.send(data)

@@ -1,4 +1,4 @@
-"""gevent's watchers on a loop of their own: what libev promises for each, seen through gevent.
+"""gevent's watchers on a separate loop: libev's guarantees for each, seen through gevent.
 
 Semantics: ev(3), the section of each watcher.
 """
@@ -18,7 +18,7 @@ READ, WRITE = 1, 2
 
 
 class OwnLoop(unittest.TestCase):
-    """Each test with a new loop, which must be empty in the end."""
+    """Runs each test with a new loop, which must have no watchers at the end."""
 
     def setUp(self):
         self.loop = Loop(default=False)
@@ -29,7 +29,7 @@ class OwnLoop(unittest.TestCase):
         self.seen.append(what[0] if len(what) == 1 else what)
 
     def run_for(self, seconds):
-        """Runs the loop, which has to come to its end by itself before that."""
+        """Runs the loop, which must end by itself before the limit."""
         limit = self.loop.timer(seconds, ref=False)
         limit.start(self.loop.break_)
         self.loop.run()
@@ -226,7 +226,7 @@ class Hooks(OwnLoop):
         idle = self.loop.idle()
         io.start(lambda: (self.note("io"), first.recv(1)))
         idle.start(self.note, "idle")
-        while "io" not in self.seen:  # A wait that was interrupted found nothing.
+        while "io" not in self.seen:  # An interrupted wait returned no event.
             self.seen.clear()
             self.loop.run(nowait=True)
         self.assertEqual(self.seen, ["io"])
@@ -265,7 +265,7 @@ class Hooks(OwnLoop):
 
 class Async(OwnLoop):
     def test_threads_wake_the_loop(self):
-        """A thread sends until it was heard often enough: no send after the last call is lost."""
+        """A thread sends until enough calls came: the last send must not be lost."""
         heard = [0] * 4
         enough = 50
 

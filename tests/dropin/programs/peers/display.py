@@ -1,4 +1,4 @@
-"""An X server without a screen, whose picture can be looked at."""
+"""An X server without a screen, whose picture can be read."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""A small client of the domain name system, over UDP and over TCP (RFC 1035, RFC 5936)."""
+"""A small DNS client, over UDP and over TCP (RFC 1035, RFC 5936)."""
 
 import socket
 import struct
@@ -8,10 +8,11 @@ NAMES = {number: name for name, number in TYPES.items()}
 TRUNCATED = 0x0200
 RESPONSE = 0x8000
 RECURSION_DESIRED = 0x0100
+ANSWER_SECONDS = 20
 
 
 class WrongAnswer(AssertionError):
-    """An answer that does not belong to the question, or cannot be read."""
+    """A response that does not match its query, or is malformed."""
 
 
 def pack_name(name):
@@ -25,7 +26,7 @@ def question(name, kind, identifier, flags=RECURSION_DESIRED):
 
 
 class Message:
-    """A message taken apart. `answers` are (name, type, data as dig shows it)."""
+    """A parsed message. `answers` are (name, type, data as dig shows it)."""
 
     def __init__(self, data):
         self.data_ = data
@@ -48,7 +49,7 @@ class Message:
         return name
 
     def name_at_(self, position):
-        """(the name, where it ends); a pointer to an earlier name ends it."""
+        """Returns (the name, where it ends); a compression pointer ends it."""
         labels = []
         while True:
             size = self.data_[position]
@@ -91,15 +92,19 @@ class Message:
 
 
 class Client:
-    """One socket. Answers are checked to belong to their question; they may come in any order."""
+    """One socket. Checks that each response matches its query; they may come in any order.
 
-    def __init__(self, port, tcp=False, timeout=20):
+    may_lose: the server may lose datagrams, so that a query is sent again after a second.
+    """
+
+    def __init__(self, port, tcp=False, may_lose=False):
         self.tcp_ = tcp
+        self.tries_ = ANSWER_SECONDS if may_lose and not tcp else 1
         self.last_ = 0
         self.asked_ = {}
         self.buffer_ = b""
         self.socket_ = socket.socket(type=socket.SOCK_STREAM if tcp else socket.SOCK_DGRAM)
-        self.socket_.settimeout(timeout)
+        self.socket_.settimeout(ANSWER_SECONDS / self.tries_)
         self.socket_.connect(("127.0.0.1", int(port)))
         if tcp:
             self.socket_.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -130,16 +135,13 @@ class Client:
     def ask(self, name, kind="A"):
         return self.ask_all([(name, kind)])[0]
 
-    def ask_all(self, questions, tries=1):
-        """The answers to all questions, sent in one go, in the order of the questions.
-
-        tries: how often a question is sent, for a server that may lose datagrams.
-        """
+    def ask_all(self, questions):
+        """Sends all queries at once, and returns the responses in the order of the queries."""
         numbers = [self.number_() for _ in questions]
         waiting = dict(zip(numbers, questions))
         self.asked_.update(waiting)
         answers = {}
-        for left in range(tries, 0, -1):
+        for left in range(self.tries_, 0, -1):
             for number, (name, kind) in waiting.items():
                 self.send(question(name, kind, number))
             try:
@@ -160,12 +162,13 @@ class Client:
         expected = self.asked_.get(message.identifier)
         if not message.flags & RESPONSE or message.questions != [expected]:
             raise WrongAnswer(f"an answer to {message.questions}, not to {expected}")
-        if message.identifier in waiting:  # Else it was asked twice, and both were answered.
+        # Otherwise the query was repeated, and both were answered.
+        if message.identifier in waiting:
             del waiting[message.identifier]
             answers[message.identifier] = message
 
     def transfer(self, zone):
-        """All records of a zone (AXFR), the closing SOA left out."""
+        """Returns all records of a zone (AXFR) except the final SOA."""
         number = self.number_()
         self.send(question(zone, "AXFR", number, flags=0))
         records = []

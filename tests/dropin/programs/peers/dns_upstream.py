@@ -1,6 +1,6 @@
-"""A name server for a resolver to ask, one that is not easy to ask.
+"""A name server for resolvers, with deliberate faults.
 
-It knows every name: the address is made from the name. By the name's first label:
+It has an address for every name, derived from the name. By the name's first label:
 
     lost...    the first datagram of that name is not answered
     long...    the answer is a text too long for a datagram: it is truncated, and whole over TCP
@@ -15,7 +15,7 @@ import threading
 from peers.dns import RESPONSE, TRUNCATED, TYPES, Message, pack_name
 
 NO_SUCH_NAME = 3
-TEXT_PIECES = 20  # Of 200 bytes.
+TEXT_PIECES = 20  # Of 200 bytes each.
 
 
 def address_of(name):
@@ -23,7 +23,7 @@ def address_of(name):
 
 
 def text_of(name):
-    """The first piece of the long text of a name."""
+    """The first part of the long text of a name."""
     return hashlib.sha256(name.encode()).hexdigest() * 3 + "12345678"
 
 
@@ -44,14 +44,14 @@ def reply(data, tcp):
     head = struct.pack(">6H", message.identifier, RESPONSE | flags | code | message.flags & 0x0100,
                        1, len(records), 0, 0)
     number = TYPES.get(kind, kind)
-    body = data[12:16 + len(pack_name(name))]  # The question, in the letters that it came in.
+    body = data[12:16 + len(pack_name(name))]  # The question, in the case in which it came.
     for record in records:
         body += b"\xc0\x0c" + struct.pack(">2HLH", number, 1, 60, len(record)) + record
     return head + body
 
 
 class Upstream:
-    """Runs until closed. `lost` and `streams` count what it was to bring about."""
+    """Runs until closed. `lost` and `streams` count its faults."""
 
     def __init__(self, port):
         self.udp_ = socket.socket(type=socket.SOCK_DGRAM)
@@ -103,4 +103,4 @@ def serve_stream(stream):
                 answer = reply(reader.read(struct.unpack(">H", head)[0]), tcp=True)
                 stream.sendall(struct.pack(">H", len(answer)) + answer)
         except OSError:
-            pass  # The resolver has gone.
+            pass  # The resolver has closed its socket.

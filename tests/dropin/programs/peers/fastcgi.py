@@ -12,8 +12,8 @@ def record(kind, content):
 
 
 def ask(path, name, query):
-    """Sends a question to the server at a Unix socket; the result is the answer, or None if it
-    ends early."""
+    """Sends a request to the server at a Unix socket; returns the response, or None if it ends
+    early."""
     stream = socket.socket(socket.AF_UNIX)
     stream.connect(path)
     stream.settimeout(30)

@@ -1,4 +1,4 @@
-"""Frame Streams: files of frames, as fstrm_capture writes and fstrm_replay reads them
+"""Frame Streams: files of frames, in the format of fstrm_capture and fstrm_replay
 (fstrm/control.h)."""
 
 import struct
@@ -18,7 +18,7 @@ def pack(content_type, frames):
 
 
 def unpack(data):
-    """The frames of a file, which must have begun and have ended."""
+    """Returns the frames of a file, which must have the start and the stop frame."""
     frames, ends, position = [], 0, 0
     while position < len(data):
         size = struct.unpack_from(">L", data, position)[0]

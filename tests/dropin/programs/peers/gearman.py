@@ -1,6 +1,6 @@
 """Gearman's protocol: a client, a worker, and the administrator's text commands.
 
-The protocol was taken from the document PROTOCOL of gearmand.
+It follows the document PROTOCOL of gearmand.
 """
 
 import socket
@@ -11,13 +11,13 @@ JOB_ASSIGN, WORK_STATUS, WORK_COMPLETE, WORK_FAIL, GET_STATUS = 11, 12, 13, 14, 
 ECHO_REQUEST, ECHO_REPLY, SUBMIT_BACKGROUND, ERROR, STATUS_REPLY = 16, 17, 18, 19, 20
 SUBMIT_HIGH, WORK_DATA, SUBMIT_LOW = 21, 28, 33
 
-# How many arguments a packet has; the last may hold zero bytes, so it is not split.
+# The number of arguments of a packet; the last may contain zero bytes, so it is not split.
 ARGUMENTS = {JOB_CREATED: 1, JOB_ASSIGN: 3, WORK_STATUS: 3, WORK_COMPLETE: 2, WORK_FAIL: 1,
              WORK_DATA: 2, ECHO_REPLY: 1, STATUS_REPLY: 5, ERROR: 2}
 
 
 class WrongReply(AssertionError):
-    """The server sent what nobody asked for."""
+    """The server sent an unexpected packet."""
 
 
 def packet(kind, *arguments):
@@ -44,7 +44,7 @@ class Connection:
         self.socket_.close()
 
     def shut_down(self):
-        """Ends the connection while another thread reads from it."""
+        """Shuts down the connection while another thread reads from it."""
         self.socket_.shutdown(socket.SHUT_RDWR)
 
     def send(self, kind, *arguments):
@@ -76,17 +76,17 @@ class Connection:
 
 
 class Client(Connection):
-    """Submits jobs and collects what becomes of them."""
+    """Submits jobs and collects their results."""
 
     def submit(self, function, data, unique=b"", kind=SUBMIT_JOB):
-        """The handle of the job. Nothing else may be on its way."""
+        """Returns the handle of the job. No other packet may be expected."""
         self.send(kind, function, unique, data)
         return self.expect(JOB_CREATED)[0]
 
     def run(self, jobs):
-        """The results of [(function, data), ...], all submitted before a reply is read.
+        """Submits all [(function, data), ...] before it reads a reply, and returns their results.
 
-        None for a job that failed. Parts that came ahead (WORK_DATA) are put in front.
+        A failed job has None. Results include the parts that came before them (WORK_DATA).
         """
         for number, (function, data) in enumerate(jobs):
             self.send((SUBMIT_JOB, SUBMIT_HIGH, SUBMIT_LOW)[number % 3], function, b"", data)
@@ -110,7 +110,7 @@ class Client(Connection):
         return [results[handle] for handle in handles]
 
     def result(self, handle):
-        """Of one job, which was submitted by itself."""
+        """Returns the result of one job, which was submitted alone."""
         arguments = self.expect(WORK_COMPLETE)
         if arguments[0] != handle:
             raise WrongReply(f"{arguments[0]} is complete, not {handle}")
@@ -122,8 +122,8 @@ class Client(Connection):
 
 
 class Worker(Connection):
-    """Does jobs. `functions` are {name: function(connection, handle, data)}, the result bytes or
-    None for a failure."""
+    """Runs jobs. `functions` are {name: function(connection, handle, data)}, which return bytes,
+    or None for a failure."""
 
     def __init__(self, port, functions):
         super().__init__(port, timeout=None)
@@ -132,7 +132,7 @@ class Worker(Connection):
             self.send(CAN_DO, name)
 
     def grab(self):
-        """The next job: handle, function, data."""
+        """Returns the next job: handle, function, data."""
         while True:
             self.send(GRAB_JOB)
             kind, arguments = self.receive_job_()
@@ -150,7 +150,7 @@ class Worker(Connection):
         return kind, arguments
 
     def work(self):
-        """Until the connection ends."""
+        """Runs jobs until the connection closes."""
         try:
             while True:
                 handle, function, data = self.grab()
@@ -180,6 +180,6 @@ class Administrator(Connection):
         return lines
 
     def status(self):
-        """{function: (jobs, running, workers)}"""
+        """Returns {function: (jobs, running, workers)}."""
         fields = [line.split("\t") for line in self.list(b"status")]
         return {name: tuple(map(int, numbers)) for name, *numbers in fields}

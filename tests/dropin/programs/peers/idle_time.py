@@ -1,5 +1,5 @@
-"""Whether a program that has nothing to do does nothing: a loop that turns without cause answers
-every request, and no other check would see it."""
+"""Checks that an idle program uses no processor time: a loop that spins still answers every
+request, and no other check would detect it."""
 
 import os
 import time
@@ -7,12 +7,12 @@ import time
 import harness
 
 SECONDS = 1.0
-SHARE_MAX = 0.3  # Of one core.
-LIMIT = 15  # Seconds. What turns without cause never stops.
+SHARE_MAX = 0.3  # Share of one core.
+LIMIT = 15  # Seconds. A busy loop never ends.
 
 
 def used_seconds(pid):
-    """The processor time of a process and of the children that it has now."""
+    """Returns the processor time of a process and of its present children."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii") as file:
             fields = file.read().rsplit(")", 1)[1].split()
@@ -31,5 +31,5 @@ def is_idle(program):
 
 
 def check_idle(program):
-    """It may have something left to do at first, and on a busy machine for a while."""
+    """At first, and on a busy machine for a while, it may still have work."""
     harness.wait_until(lambda: is_idle(program), f"{program.name} to have nothing to do", LIMIT)

@@ -1,4 +1,4 @@
-"""A realm of the test's own, with users and a service."""
+"""A Kerberos realm for a test, with users and a service."""
 
 import harness
 
@@ -61,7 +61,7 @@ class Kerberos:
         return server
 
     def ask(self, user, environment, password=PASSWORD):
-        """A kinit that has been started."""
+        """Returns a running kinit."""
         number = len(self.run.programs)
         given = self.run.file(f"password{number}", password + "\n")
         with open(given, "rb") as stdin:

@@ -1,4 +1,4 @@
-"""A client of servers that talk in lines."""
+"""A client of servers with protocols of lines."""
 
 import socket
 
@@ -30,20 +30,20 @@ class Lines:
         self.socket_.shutdown(socket.SHUT_WR)
 
     def hear(self):
-        """The next line, without its end."""
+        """Returns the next line, without its end."""
         return self.reader_.readline().decode().rstrip("\r\n")
 
     def hear_all(self):
         return self.reader_.read()
 
     def ask(self, line, answer):
-        """Says a line; the one that comes back has to be `answer`."""
+        """Sends a line; the reply must be `answer`."""
         self.say(line)
         heard = self.hear()
         harness.check(heard == answer, f"{line!r} was answered {heard!r}, not {answer!r}")
 
     def hear_until(self, text):
-        """All lines up to the first that has the text."""
+        """Returns all lines up to the first that contains the text."""
         lines = []
         while not lines or text not in lines[-1]:
             line = self.reader_.readline().decode()

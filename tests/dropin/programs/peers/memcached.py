@@ -1,8 +1,8 @@
-"""A client of memcached's text protocol that knows every reply in advance.
+"""A client of memcached's text protocol that predicts every reply.
 
 A Session owns the keys that begin with its name, so that its model of them is exact whatever other
-sessions do. Replies are compared byte by byte; after a connection has ended early, what came must
-be the beginning of what was expected.
+sessions do. Replies are compared byte by byte; if a connection ended early, the received bytes must
+be a prefix of the expected ones.
 
 The protocol was taken from protocol.txt of Debian's package memcached.
 """
@@ -10,15 +10,15 @@ The protocol was taken from protocol.txt of Debian's package memcached.
 import select
 import socket
 
-TOO_LARGE = 1100 * 1024  # Above the server's limit of one megabyte for an item.
+TOO_LARGE = 1100 * 1024  # Above the server's limit of 1 MB for an item.
 
 
 class WrongReply(AssertionError):
-    """The server's bytes are not the ones that the model has."""
+    """The server's bytes differ from the model's."""
 
 
 class Connection:
-    """The bytes: sends a batch, reads exactly the replies to it."""
+    """The connection: sends a batch, reads exactly the replies to it."""
 
     def __init__(self, address, timeout=30):
         family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
@@ -45,7 +45,7 @@ class Connection:
         return self.socket_.recv(limit)
 
     def line(self):
-        """One line without its end. Reads no byte more than the line has."""
+        """Returns one line without its end. Reads no byte after the line."""
         line = bytearray()
         while not line.endswith(b"\r\n"):
             byte = self.receive(1)
@@ -55,11 +55,11 @@ class Connection:
         return bytes(line[:-2])
 
     def expect(self, expected):
-        """Reads len(expected) bytes; WrongReply at the first that differs."""
+        """Reads len(expected) bytes; raises WrongReply at the first that differs."""
         self.ask(b"", expected)
 
     def ask(self, request, expected):
-        """Sends and reads at the same time: a server whose replies are not read stops reading."""
+        """Writes and reads concurrently: a server whose replies are not read stops reading."""
         request, expected = memoryview(request), memoryview(expected)
         while request or expected:
             wanted = [self.socket_]
@@ -73,7 +73,7 @@ class Connection:
                 request = request[self.socket_.send(request):]
 
     def compare(self, expected):
-        """Reads what there is, at most len(expected) bytes; the result is how many."""
+        """Reads the available bytes, at most len(expected). Returns how many."""
         data = self.receive(min(len(expected), 1 << 20))
         if not data:
             raise ConnectionResetError(f"the connection ended, {len(expected)} bytes too early")
@@ -82,7 +82,8 @@ class Connection:
         return len(data)
 
     def closed_by_peer(self):
-        """Whether the peer ends the connection, without a further byte, before the timeout."""
+        """Returns whether the peer closes the connection, without another byte, before the
+        timeout."""
         try:
             data = self.receive()
         except ConnectionResetError:
@@ -101,7 +102,7 @@ def difference(got, expected):
 
 
 def get(key, value, flags):
-    """The part of a reply to get that tells of one key."""
+    """Returns the part of a get reply for one key."""
     if value is None:
         return b""
     return b"VALUE %s %d %d\r\n%s\r\n" % (key, flags, len(value), value)
@@ -114,7 +115,7 @@ def store(command, key, value, flags=0, noreply=False):
 
 
 class Session:
-    """Random requests on a seeded model. run() asks, and checks every reply.
+    """Random requests on a seeded model. run() sends them, and checks every reply.
 
     Counters keep 19 digits: memcached fills a number that became shorter with blanks, which would
     be one more thing to model.
@@ -139,7 +140,7 @@ class Session:
         self.connection_.close()
 
     def forget(self):
-        """The server was started anew."""
+        """Called after a restart of the server."""
         self.values_.clear()
         self.counters_.clear()
 
@@ -148,7 +149,8 @@ class Session:
             self.batch(self.random_.randint(1, per_batch))
 
     def batch(self, count):
-        """Some requests in one go, but for the first bytes, which go ahead; and their replies."""
+        """Sends some requests at once, except the first bytes, which are sent before; then
+        checks their replies."""
         pairs = [self.request() for _ in range(count)]
         requests = b"".join(request for request, _ in pairs)
         expected = b"".join(reply for _, reply in pairs)
@@ -158,7 +160,7 @@ class Session:
         self.done += count
 
     def verify(self):
-        """Reads back all that the model has."""
+        """Reads back all items of the model."""
         for key in self.keys():
             value, flags = self.values_.get(key, (None, 0))
             self.connection_.ask(b"get %s\r\n" % key, get(key, value, flags) + b"END\r\n")
@@ -176,7 +178,7 @@ class Session:
         return self.random_.randbytes(self.random_.randint(0, size))
 
     def request(self):
-        """(the request, the reply to it); the model is changed as the server will be."""
+        """Returns (request, expected reply), and updates the model."""
         kinds = (self.get_, self.get_, self.get_many_, self.set_, self.set_, self.set_silently_,
                  self.add_, self.replace_, self.extend_, self.extend_, self.delete_,
                  self.delete_silently_, self.count_, self.touch_)
@@ -217,7 +219,7 @@ class Session:
         return store(b"replace", key, value, 8), b"STORED\r\n"
 
     def extend_(self):
-        """append or prepend; the flags stay."""
+        """append or prepend, which keep the flags."""
         key = self.key()
         command = self.random_.choice((b"append", b"prepend"))
         added = self.random_.randbytes(self.random_.randint(0, 5000))

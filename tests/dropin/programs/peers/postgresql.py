@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the test's own, and its tools psql and pgbench."""
+"""A PostgreSQL server for a test, and its tools psql and pgbench."""
 
 import glob
 import os
@@ -7,21 +7,21 @@ import signal
 
 import harness
 
-NAME = "bench"  # Of the superuser and of the database.
-USER = "nobody"  # PostgreSQL refuses to be root.
-BRANCHES = 4  # pgbench's scale: 100,000 accounts each.
+NAME = "bench"  # The name of the superuser and of the database.
+USER = "nobody"  # PostgreSQL does not run as root.
+BRANCHES = 4  # pgbench's scale: each has 100,000 accounts.
 
 
 def program(name):
-    """Debian keeps the server's programs out of the PATH. Skips the test if there is none."""
+    """Debian keeps the server's programs out of the PATH. Skips the test if it is not installed."""
     found = sorted(glob.glob(f"/usr/lib/postgresql/*/bin/{name}"))
     if not found:
-        raise harness.Skip("postgresql is not installed")
+        raise harness.Skip("postgres is not installed (package postgresql)")
     return found[-1]
 
 
 class Server:
-    """The database cluster in a directory of the test's."""
+    """The database cluster, in a directory of the test."""
 
     def __init__(self, run):
         self.run_ = run
@@ -40,7 +40,7 @@ class Server:
         self.ask("create database bench", database="postgres")
 
     def ask(self, *commands, port=None, host="127.0.0.1", database=NAME):
-        """The rows of the commands, a string each, by psql."""
+        """Runs the commands with psql, and returns the rows as strings."""
         options = [option for command in commands for option in ("-c", command)]
         output = self.run_.call(program("psql"), "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1",
                                 "-h", host, "-p", port or self.port, "-U", NAME, *options, database,
@@ -52,18 +52,19 @@ class Server:
                                NAME, dropin=False)
 
     def initialize(self, port):
-        """pgbench's tables, filled through COPY."""
+        """Creates pgbench's tables, with COPY."""
         self.start_load(port, "-i", "-q", "-s", BRANCHES).wait(0)
 
     def totals(self):
-        """(sum of accounts, of tellers, of branches, of the history), straight from the server."""
+        """Returns (sum of accounts, of tellers, of branches, of the history), read directly from
+        the server."""
         queries = [f"select coalesce(sum({column}), 0) from pgbench_{table}" for table, column in (
             ("accounts", "abalance"), ("tellers", "tbalance"), ("branches", "bbalance"),
             ("history", "delta"))]
         return [int(row) for row in self.ask(*queries)]
 
     def check_totals(self):
-        """Each transaction adds one number to all four, or to none."""
+        """Each transaction adds a number to all four sums, or to none."""
         totals = self.totals()
         harness.check(len(set(totals)) == 1, f"the sums differ: {totals}")
 
@@ -76,7 +77,7 @@ class Server:
 
 
 def processed(output):
-    """How many transactions pgbench reports to be done; none may have failed."""
+    """Returns how many transactions pgbench completed; none may have failed."""
     done = re.search(r"number of transactions actually processed: (\d+)", output)
     harness.check(done and "number of failed transactions: 0 " in output, output)
     return int(done[1])

@@ -9,8 +9,8 @@
     if __name__ == "__main__":
         table.main("libevent-2.1.so.7")
 
-A row whose programs are not installed says so and is left out. What a row has started ends with it,
-and must have met weather of its own.
+A row whose programs are not installed says so and is left out. Everything that a row has started
+ends with it, and the weather must have affected its programs.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ import dataclasses
 import harness
 
 
-ENOUGH_CALLS = 100  # Of fewer none may be hit.
+ENOUGH_CALLS = 100  # With fewer calls the weather may not hit any.
 
 
 @dataclasses.dataclass
@@ -31,9 +31,10 @@ class Row:
 class Table:
     def __init__(self):
         self.rows_ = []
+        self.skips_ = []
 
     def row(self, *programs, has_traffic=True):
-        """has_traffic=False: none of its sockets and pipes is one that the weather touches."""
+        """has_traffic=False: it has no sockets or pipes in which faults are injected."""
         def add(test):
             self.rows_.append(Row(test, programs, has_traffic))
             return test
@@ -47,7 +48,7 @@ class Table:
         done = sum([self.run_row_(run, row) for row in self.rows_
                     if run.only in (None, row.test.__name__)])
         if not done:
-            raise harness.Skip("none of the programs is installed")
+            raise harness.Skip("; ".join(dict.fromkeys(map(str, self.skips_))))
 
     def run_row_(self, run, row):
         first = len(run.programs)
@@ -56,6 +57,7 @@ class Table:
             row.test(run)
         except harness.Skip as skip:
             print(f"left out: {row.test.__name__}: {skip}")
+            self.skips_.append(skip)
             return False
         run.end_programs(first)
         check_weather(run, row, run.programs[first:])

@@ -1,5 +1,5 @@
-"""A torrent and its tracker: who may be asked for the pieces of a file. And a go-between, for those
-who take no address of loopback from a tracker."""
+"""A torrent and its tracker, which returns the peers for the pieces of a file. Also a
+go-between, for peers that accept no loopback address from a tracker."""
 
 import hashlib
 import http.server
@@ -41,7 +41,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Tracker(WebServer):
-    """Knows the ports of `peers`."""
+    """A tracker that knows the ports of `peers`."""
 
     def __init__(self):
         super().__init__({})
@@ -58,7 +58,7 @@ class Tracker(WebServer):
 
 
 def introduce(port, other, info_hash):
-    """Calls both, each in the name of the other, and then carries what they say."""
+    """Connects to both, each in the name of the other, and then forwards their data."""
     streams = [socket.create_connection(("127.0.0.1", each), 20) for each in (port, other)]
     for number, stream in enumerate(streams):
         stream.sendall(b"\x13BitTorrent protocol" + bytes(8) + info_hash
@@ -77,4 +77,4 @@ def carry(source, target):
             target.sendall(data)
         target.shutdown(socket.SHUT_WR)
     except OSError:
-        pass  # One of them has gone.
+        pass  # One side has closed.

@@ -1,4 +1,4 @@
-"""A web server of the test's own, on blocking sockets and in threads: what the proxies reach."""
+"""A web server of the test's own, on blocking sockets and in threads: the target of the proxies."""
 
 import hashlib
 import http.server
@@ -8,7 +8,7 @@ import threading
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """GET: the content of that name. POST: the checksum of what was sent. Both say which Host."""
+    """GET: the content of that name. POST: the checksum of the body. Both say which Host."""
 
     protocol_version = "HTTP/1.1"
     timeout = 30
@@ -60,7 +60,7 @@ class WebServer(http.server.ThreadingHTTPServer):
         self.server_close()
 
     def handle_error(self, request, client_address):
-        pass  # Probes and clients that were ended close early.
+        pass  # Probes and killed clients close early.
 
 
 def checksum(data):
@@ -68,7 +68,7 @@ def checksum(data):
 
 
 def tls_context(run):
-    """A server's, with a certificate of its own."""
+    """A server's context, with a new certificate."""
     run.call("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=test",
              "-days", 2, "-keyout", run.path("key"), "-out", run.path("certificate"), dropin=False)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -77,5 +77,5 @@ def tls_context(run):
 
 
 def random_contents(sizes):
-    """{name: random bytes} for {name: size}."""
+    """Returns {name: random bytes} for {name: size}."""
     return {name: os.urandom(size) for name, size in sizes.items()}

@@ -1,4 +1,4 @@
-"""Two networks of the test's own with a wire between them, for programs that need an Ethernet."""
+"""Two network namespaces with a wire between them, for programs that need an Ethernet."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ ADDRESSES = ("10.9.8.1", "10.9.8.2")
 
 
 class Side:
-    """A network with the interface `wire`, its address, and loopback."""
+    """A namespace with the interface `wire`, its address, and loopback."""
 
     def __init__(self, run, address):
         self.run_ = run
@@ -26,7 +26,7 @@ class Side:
         return self.run_.start("nsenter", "--net", "-t", self.pid, program, *arguments, **how)
 
     def call(self, *command):
-        """A program that helps the test, run to its end."""
+        """Runs a tool of the test, to its end."""
         done = subprocess.run(["nsenter", "--net", "-t", str(self.pid), *map(str, command)],
                               capture_output=True, check=False)
         harness.check(done.returncode == 0, f"{command}: {done.stderr.decode()}")
@@ -38,9 +38,9 @@ def network_of(pid):
 
 
 def connect(run):
-    """The two sides. Skips the row where no such network can be made."""
+    """Returns the two sides. Skips the row where namespaces cannot be created."""
     if not harness.is_root():
-        raise harness.Skip("only root makes networks")
+        raise harness.Skip("root is missing: it makes a network")
     harness.need("ip", "nsenter", "unshare")
     try:
         left, right = (Side(run, address) for address in ADDRESSES)
@@ -51,5 +51,6 @@ def connect(run):
             side.call("ip", "link", "set", "lo", "up")
             side.call("ip", "link", "set", "wire", "up")
     except harness.Failure as failure:
-        raise harness.Skip(f"no network of its own: {failure}") from failure
+        raise harness.Skip("a network namespace is missing: run as root with CAP_NET_ADMIN "
+                           f"({failure})") from failure
     return left, right

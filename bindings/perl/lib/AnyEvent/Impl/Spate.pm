@@ -5,7 +5,7 @@ use Spate;
 
 our $VERSION = $Spate::VERSION;
 
-# What AnyEvent's users call most, without anything between. These callbacks get no arguments.
+# AnyEvent's most called functions, bound directly. These callbacks get no arguments.
 *AE::io         = \&Spate::_ae_io;
 *AE::timer      = \&Spate::_ae_timer;
 *AE::signal     = \&Spate::_ae_signal;
@@ -38,7 +38,7 @@ sub idle {
     Spate::_ae_idle $arg{cb};
 }
 
-# Children are left to AnyEvent, which waits for all: its users may ask for pid 0, any.
+# AnyEvent itself waits for children, since its users may watch pid 0, which means any child.
 
 sub _poll { Spate::run Spate::RUN_ONCE }
 
@@ -55,19 +55,19 @@ AnyEvent::Impl::Spate - AnyEvent on spate
 =head1 SYNOPSIS
 
     use Spate;
-    use AnyEvent;   # uses spate, as it is loaded
+    use AnyEvent;   # uses spate, since it is loaded
 
 =head1 DESCRIPTION
 
-AnyEvent finds this module by itself if L<Spate> is loaded before the first watcher is made, or if
+AnyEvent uses this module if L<Spate> is loaded before the first watcher is created, or if
 C<PERL_ANYEVENT_MODEL=Spate> is in the environment. C<AE::io>, C<AE::timer>, C<AE::signal> and
-C<AE::idle> are functions of the loop itself; their callbacks are called without arguments, many
-under one C<eval>. A callback that dies is reported to C<$Spate::DIED>.
+C<AE::idle> are functions of the loop itself. Their callbacks are called without arguments, many
+in one C<eval>. If a callback dies, C<$Spate::DIED> is called.
 
-Handlers in C<%SIG> are called promptly, without a timer that looks for them.
+Handlers in C<%SIG> are called at once, without a timer that polls for signals.
 
-Children are waited for by AnyEvent, with C<waitpid -1>. Do not mix C<AnyEvent-E<gt>child> with
-C<Spate::child>: it may take the status that the other waits for.
+AnyEvent waits for children, with C<waitpid -1>. Do not use both C<AnyEvent-E<gt>child> and
+C<Spate::child>: the former may take a status for which the latter waits.
 
 =head1 SEE ALSO
 

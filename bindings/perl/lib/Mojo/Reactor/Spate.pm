@@ -7,7 +7,7 @@ use Spate;
 
 our $VERSION = $Spate::VERSION;
 
-# There is one loop: a second reactor has to be of another kind.
+# There is one loop, so a second reactor must use another class.
 my $taken;
 
 sub new     { $taken++ ? Mojo::Reactor::Poll->new : shift->SUPER::new }
@@ -90,7 +90,7 @@ Mojo::Reactor::Spate - Mojolicious on spate
 
 =head1 DESCRIPTION
 
-A L<Mojo::Reactor>. There is one in a process; a second one is a L<Mojo::Reactor::Poll>.
+A L<Mojo::Reactor>. A process can have one; a second reactor is a L<Mojo::Reactor::Poll>.
 
 =head1 SEE ALSO
 

@@ -6,7 +6,7 @@ use Spate;
 
 our $VERSION = $Spate::VERSION;
 
-# POE's loops are written into its kernel.
+# A loop of POE defines methods of its kernel.
 package POE::Kernel;
 use strict;
 use warnings;
@@ -25,7 +25,7 @@ sub loop_finalize {
 
 sub loop_attach_uidestroy { }
 
-# ---- the next event, of which there is one timer
+# ---- the timer of the next event
 
 sub loop_resume_time_watcher { $_[0]->loop_reset_time_watcher($_[1]) }
 
@@ -69,7 +69,7 @@ sub loop_resume_filehandle {
 
 # ---- the loop
 
-# What dies in POE is to be seen by who runs it.
+# An exception thrown in POE must reach the caller of run.
 sub loop_do_timeslice {
     my ($self) = @_;
     my ($dead, $error);
@@ -104,8 +104,8 @@ or C<POE_EVENT_LOOP=POE::Loop::Spate> in the environment.
 
 =head1 DESCRIPTION
 
-A loop for L<POE::Kernel>. Descriptors and the time of the next event are watched by L<Spate>; signals
-as by POE's own loops.
+A loop for L<POE::Kernel>. L<Spate> watches the descriptors and the time of the next event; signals are
+handled as in POE's own loops.
 
 =head1 SEE ALSO
 

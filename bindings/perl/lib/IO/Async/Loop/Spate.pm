@@ -17,7 +17,7 @@ sub new {
     return $self;
 }
 
-# IO::Async has what a callback dies of end the loop.
+# In IO::Async an exception of a callback ends the loop.
 sub loop_once {
     my ($self, $timeout) = @_;
     $self->_adjust_timeout(\$timeout);

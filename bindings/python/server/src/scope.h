@@ -1,0 +1,27 @@
+// Conversion between the fields and requests of spate and the dicts of ASGI.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "server.h"
+#include "spate/http/fields.h"
+#include "spate/http/request.h"
+
+namespace spate_server {
+
+// Returns the scope of a request, or of a WebSocket.
+PyObject* make_scope(Server* server, const spate::http::Request& request, bool is_websocket);
+
+// Returns whether the request asks for a WebSocket.
+bool wants_websocket(const spate::http::Request& request);
+
+// Adds the headers of a message to the fields. Leaves out those that the server sets;
+// Content-Length goes to `size`.
+bool read_headers(PyObject* headers, spate::http::Fields& fields,
+                  std::optional<std::uint64_t>& size);
+
+// Returns the address as (host, port), (path, None), or None.
+PyObject* pair_of(const spate::Address& address);
+
+}  // namespace spate_server

@@ -1,0 +1,352 @@
+#include "server.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "cycle.h"
+#include "scope.h"
+#include "socket.h"
+#include "spate/http/http2.h"
+#include "spate/net/tls.h"
+
+namespace spate_server {
+
+using spate::Address;
+using spate::ListenOptions;
+using spate::Listener;
+using spate::Loop;
+using spate::Nanos;
+using spate::http::AccessRecord;
+using spate::http::Exchange;
+using spate::http::ServerOptions;
+using spate::http::Status;
+
+namespace {
+
+constexpr double kSecond = 1e9;
+constexpr double kLongest = 86400 * 365;
+
+Nanos nanos_of(double seconds) {
+  return Nanos{static_cast<std::int64_t>(std::min(seconds, kLongest) * kSecond)};
+}
+
+bool raise_error(const std::error_code& error) {
+  const bool is_system = error.category() == std::system_category() ||
+                         error.category() == std::generic_category();
+  if (is_system) {
+    pyspate::raise_errno(error.value());
+  } else {
+    PyErr_SetString(PyExc_OSError, error.message().c_str());
+  }
+  return false;
+}
+
+}  // namespace
+
+void Engine::close() {
+  listeners_.clear();
+  http_ = {};
+  while (!watched.empty()) {
+    const auto [object, end] = *watched.begin();
+    end(object);
+  }
+}
+
+Engine::~Engine() {
+  close();
+  for (PyObject* const name : field_names) Py_XDECREF(name);
+}
+
+bool Engine::start(ServerOptions options) {
+  if (server_->access != Py_None) {
+    options.log = [this](const AccessRecord& record) { call_log(record); };
+  }
+  auto made = spate::http::Server::create(*loop_, *this, std::move(options));
+  if (!made) return raise_error(made.error());
+  http_ = std::move(*made);
+  loop_->ref();
+  return true;
+}
+
+bool Engine::listen(const Address& address, const ListenOptions& options) {
+  const auto bound = http_.listen(address, options);
+  if (!bound) return raise_error(bound.error());
+  Py_SETREF(server_->local, pair_of(*bound));
+  request_turn();
+  return server_->local != nullptr;
+}
+
+bool Engine::adopt(int fd, int backlog) {
+  ListenOptions options;
+  options.backlog = backlog;
+  auto listener = Listener::adopt(
+      *loop_, fd, [this](spate::Stream stream, const Address&) { http_.add(std::move(stream)); },
+      options);
+  if (!listener) return raise_error(listener.error());
+  Py_SETREF(server_->local, pair_of(listener->address()));
+  listeners_.push_back(std::move(*listener));
+  request_turn();
+  return server_->local != nullptr;
+}
+
+void Engine::drain(double seconds, PyObject* done) {
+  for (Listener& listener : listeners_) listener.close();
+  PyObject* const kept = Py_NewRef(done);
+  http_.drain(nanos_of(seconds), [kept] {
+    const Ref function(kept);
+    const Ref result(PyObject_CallNoArgs(kept));
+    if (!result) PyErr_WriteUnraisable(kept);
+  });
+  request_turn();
+}
+
+void Engine::on_request(Exchange exchange) {
+  if (in_progress >= limit) {
+    exchange.respond(Status::service_unavailable, "Service Unavailable");
+    return;
+  }
+  const bool is_started = wants_websocket(exchange.request())
+                              ? start_socket(server_, std::move(exchange))
+                              : start_cycle(server_, std::move(exchange));
+  if (!is_started) PyErr_WriteUnraisable(server_->run);
+}
+
+void Engine::call_log(const AccessRecord& record) {
+  const auto& request = record.request;
+  const Ref result(PyObject_CallFunction(
+      server_->access, "NNNOi", pair_of(request.peer()), text_of(request.method_name()),
+      text_of(request.target()),
+      (*server_->state)[request.version() == spate::http::Version::http_1_1   ? Name::v11
+                        : request.version() == spate::http::Version::http_1_0 ? Name::v10
+                                                                              : Name::v20],
+      spate::http::code_of(record.status)));
+  if (!result) PyErr_WriteUnraisable(server_->access);
+}
+
+bool Engine::turn() {
+  is_scheduled_ = false;
+  if (is_running_) return true;
+  is_running_ = true;
+  const std::error_code error = loop_->run(spate::Run::no_wait);
+  is_running_ = false;
+  return error ? raise_error(error) : prepare();
+}
+
+// Sets a timer of the outer loop for the next one of the inner loop. A timer that expires too early
+// is kept: it makes one turn more.
+bool Engine::prepare() {
+  const Nanos wait = loop_->prepare_to_wait();
+  if (wait <= Nanos{0}) {
+    request_turn();
+    return PyErr_Occurred() == nullptr;
+  }
+  if (wait >= spate::kForever) return true;
+  const Nanos at = loop_->now() + wait;
+  if (timer_ && timer_at_ <= at && timer_at_ > loop_->now()) return true;
+  const State& names = *server_->state;
+  if (timer_) {
+    const Ref done(PyObject_CallMethodNoArgs(timer_.get(), names[Name::cancel]));
+    if (!done) return false;
+  }
+  const Ref turn(PyObject_GetAttr(as_object(server_), names[Name::turn]));
+  const Ref delay(PyFloat_FromDouble(static_cast<double>(wait.count()) / kSecond));
+  if (!turn || !delay) return false;
+  timer_ = Ref(PyObject_CallMethodObjArgs(server_->loop, names[Name::call_later], delay.get(),
+                                          turn.get(), nullptr));
+  timer_at_ = at;
+  return static_cast<bool>(timer_);
+}
+
+void Engine::request_turn() {
+  if (server_->loop == nullptr) return;  // The garbage collector has cleared the Server.
+  if (is_running_ || std::exchange(is_scheduled_, true)) return;
+  const ExceptionKeeper exception;
+  const State& names = *server_->state;
+  const Ref turn(PyObject_GetAttr(as_object(server_), names[Name::turn]));
+  const Ref handle(turn ? PyObject_CallMethodOneArg(server_->loop, names[Name::call_soon],
+                                                    turn.get())
+                        : nullptr);
+  if (!handle) PyErr_Clear();  // The asyncio loop is closed: no turn will follow.
+}
+
+int Engine::descriptor() {
+  const auto descriptor = loop_->poll_fd();
+  if (descriptor) return *descriptor;
+  raise_error(descriptor.error());
+  return -1;
+}
+
+namespace {
+
+struct Settings {
+  PyObject *loop, *run, *tasks, *forwarded, *tls, *access, *state, *root_path;
+  double keep_alive;
+  unsigned long long limit, max_message;
+  const char *chain, *key, *client_ca, *name;
+  int client_check;
+};
+
+constexpr const char* kSettings[] = {
+    "loop",    "run",       "tasks",        "forwarded",   "tls",         "access",
+    "state",   "root_path", "keep_alive",   "limit",       "max_message", "certfile",
+    "keyfile", "client_ca", "client_check", "server_name", nullptr};
+
+bool set_tls(const Settings& settings, ServerOptions& options) {
+  if (settings.chain == nullptr) return true;
+  const char* const key = settings.key == nullptr ? settings.chain : settings.key;
+  auto tls = spate::TlsContext::server(
+      {.identities = {{.chain_file = settings.chain, .key_file = key}},
+       .alpn = {"h2", "http/1.1"},
+       .client_check = static_cast<spate::TlsClientCheck>(settings.client_check),
+       .client_ca_file = settings.client_ca == nullptr ? "" : settings.client_ca});
+  if (!tls) {
+    PyErr_Format(PyExc_OSError, "%s: %s", settings.chain, tls.error().text.c_str());
+    return false;
+  }
+  options.tls = *tls;
+  return true;
+}
+
+bool start_engine(Server* server, const Settings& settings) {
+  auto loop = Loop::create({.backend = "epoll"});
+  if (!loop) return raise_error(loop.error());
+  server->engine = new Engine(server, std::move(*loop));
+  if (settings.limit > 0) server->engine->limit = settings.limit;
+  server->engine->max_message = settings.max_message;
+  ServerOptions options;
+  options.idle_timeout = nanos_of(settings.keep_alive);
+  options.server_name = settings.name;
+  auto http2 = spate::http::Http2::create();
+  if (!http2) return raise_error(http2.error());
+  options.http2 = *http2;
+  return set_tls(settings, options) && server->engine->start(std::move(options));
+}
+
+PyObject* server_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
+  Settings s{};
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOO!OOOOUdKKzzzis:Server",
+                                   const_cast<char**>(kSettings), &s.loop, &s.run, &PyDict_Type,
+                                   &s.tasks, &s.forwarded, &s.tls, &s.access, &s.state,
+                                   &s.root_path, &s.keep_alive, &s.limit, &s.max_message,
+                                   &s.chain, &s.key, &s.client_ca, &s.client_check, &s.name)) {
+    return nullptr;
+  }
+  Ref self(type->tp_alloc(type, 0));
+  if (!self) return nullptr;
+  Server* const server = server_of(self.get());
+  server->module = Py_NewRef(PyType_GetModule(type));
+  server->state = static_cast<State*>(PyModule_GetState(server->module));
+  server->loop = Py_NewRef(s.loop);
+  server->run = Py_NewRef(s.run);
+  server->tasks = Py_NewRef(s.tasks);
+  server->forwarded = Py_NewRef(s.forwarded);
+  server->tls = Py_NewRef(s.tls);
+  server->access = Py_NewRef(s.access);
+  server->scope_state = Py_NewRef(s.state);
+  server->root_path = Py_NewRef(s.root_path);
+  server->local = Py_NewRef(Py_None);
+  return start_engine(server, s) ? self.release() : nullptr;
+}
+
+PyObject* server_listen(PyObject* self, PyObject* args) {
+  const char* host;
+  int port, backlog, reuse_port;
+  if (!PyArg_ParseTuple(args, "siip", &host, &port, &backlog, &reuse_port)) return nullptr;
+  ListenOptions options;
+  options.backlog = backlog;
+  options.reuse_port = reuse_port != 0;
+  options.max_unsent = 128 * 1024;
+  const auto address = Address::ip(host, static_cast<std::uint16_t>(port));
+  if (!address) {
+    PyErr_Format(PyExc_ValueError, "the host %s is not an address", host);
+    return nullptr;
+  }
+  if (!server_of(self)->engine->listen(*address, options)) return nullptr;
+  return Py_NewRef(server_of(self)->local);
+}
+
+PyObject* server_adopt(PyObject* self, PyObject* args) {
+  int fd, backlog;
+  if (!PyArg_ParseTuple(args, "ii", &fd, &backlog)) return nullptr;
+  if (!server_of(self)->engine->adopt(fd, backlog)) return nullptr;
+  return Py_NewRef(server_of(self)->local);
+}
+
+PyObject* server_drain(PyObject* self, PyObject* args) {
+  double seconds;
+  PyObject* done;
+  if (!PyArg_ParseTuple(args, "dO", &seconds, &done)) return nullptr;
+  server_of(self)->engine->drain(seconds, done);
+  Py_RETURN_NONE;
+}
+
+PyObject* server_close(PyObject* self, PyObject*) {
+  server_of(self)->engine->close();
+  Py_RETURN_NONE;
+}
+
+PyObject* server_turn(PyObject* self, PyObject*) {
+  const Ref kept = Ref::copy(self);
+  if (!server_of(self)->engine->turn()) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyObject* server_fileno(PyObject* self, PyObject*) {
+  const int descriptor = server_of(self)->engine->descriptor();
+  return descriptor < 0 ? nullptr : PyLong_FromLong(descriptor);
+}
+
+constexpr PyObject* Server::* kObjects[] = {
+    &Server::loop,   &Server::run,         &Server::tasks,     &Server::forwarded,
+    &Server::tls,    &Server::access, &Server::scope_state, &Server::root_path, &Server::local};
+
+int server_traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  for (const auto object : kObjects) Py_VISIT(server_of(self)->*object);
+  return 0;
+}
+
+int server_clear(PyObject* self) {
+  for (const auto object : kObjects) Py_CLEAR(server_of(self)->*object);
+  return 0;
+}
+
+void server_dealloc(PyObject* self) {
+  PyTypeObject* const type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  delete server_of(self)->engine;
+  server_clear(self);
+  Py_CLEAR(server_of(self)->module);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyMethodDef methods[] = {{"listen", server_listen, METH_VARARGS, nullptr},
+                         {"adopt", server_adopt, METH_VARARGS, nullptr},
+                         {"drain", server_drain, METH_VARARGS, nullptr},
+                         {"close", server_close, METH_NOARGS, nullptr},
+                         {"turn", server_turn, METH_NOARGS, nullptr},
+                         {"fileno", server_fileno, METH_NOARGS, nullptr},
+                         {}};
+PyType_Slot slots[] = {{Py_tp_new, as_slot(server_new)},
+                       {Py_tp_dealloc, as_slot(server_dealloc)},
+                       {Py_tp_traverse, as_slot(server_traverse)},
+                       {Py_tp_clear, as_slot(server_clear)},
+                       {Py_tp_methods, methods},
+                       {}};
+
+}  // namespace
+
+bool start_task(Server* server, PyObject* scope, PyObject* cycle) {
+  const Ref coroutine(PyObject_CallFunctionObjArgs(server->run, scope, cycle, nullptr));
+  if (!coroutine) return false;
+  const Ref task(PyObject_CallMethodOneArg(server->loop, (*server->state)[Name::create_task],
+                                           coroutine.get()));
+  return task && PyDict_SetItem(server->tasks, cycle, task.get()) == 0;
+}
+
+PyType_Spec server_spec = {"spate_server._native.Server", sizeof(Server), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
+
+}  // namespace spate_server

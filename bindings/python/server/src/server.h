@@ -1,0 +1,91 @@
+// Server: an HTTP server on a spate loop inside of an asyncio loop. Python calls turn() when the
+// descriptor of the inner loop is readable; the server asks for turns and timers otherwise.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "spate/http/server.h"
+#include "spate/loop.h"
+#include "spate/net/listener.h"
+#include "state.h"
+
+namespace spate_server {
+
+struct Cycle;
+class Engine;
+
+struct Server {
+  PyObject_HEAD
+  PyObject* module;  // Keeps the state until the Server is destroyed.
+  State* state;
+  Engine* engine;
+  PyObject* loop;         // asyncio's.
+  PyObject* run;          // Returns the coroutine of a request: run(scope, cycle).
+  PyObject* tasks;        // A dict: the task of each Cycle and Socket.
+  PyObject* forwarded;    // Changes a scope with X-Forwarded headers, or None.
+  PyObject* tls;          // Returns the extension tls: tls(version, cipher, certificate).
+  PyObject* access;       // Called for each line of the access log, or None.
+  PyObject* scope_state;  // The dict of the lifespan.
+  PyObject* root_path;
+  PyObject* local;  // scope["server"].
+};
+
+inline Server* server_of(PyObject* self) { return reinterpret_cast<Server*>(self); }
+inline PyObject* as_object(Server* server) { return reinterpret_cast<PyObject*>(server); }
+
+// The C++ half.
+class Engine final : public spate::http::Service {
+ public:
+  static constexpr int kIds = 64;
+  static constexpr int kClients = 256;
+
+  Engine(Server* server, std::unique_ptr<spate::Loop> loop)
+      : server_(server), loop_(std::move(loop)) {}
+  ~Engine();
+  // Closes all connections. Cycles and Sockets get no further event.
+  void close();
+
+  bool start(spate::http::ServerOptions options);
+  bool listen(const spate::Address& address, const spate::ListenOptions& options);
+  bool adopt(int fd, int backlog);
+  void drain(double seconds, PyObject* done);
+  void on_request(spate::http::Exchange exchange) override;
+
+  // Makes a turn of the inner loop. False with an exception.
+  bool turn();
+  // Has a turn made soon. Called after each use of an Exchange or a WebSocket.
+  void request_turn();
+  int descriptor();
+
+  std::size_t in_progress = 0;  // Cycles and Sockets.
+  std::size_t limit = SIZE_MAX;
+  std::size_t max_message = 16 * 1024 * 1024;
+  std::array<PyObject*, kIds> field_names{};
+  // scope["client"] of recent requests.
+  std::array<std::pair<spate::Address, Ref>, kClients> clients;
+  // Cycles and Sockets that wait for the end of their exchange or WebSocket, and what ends that.
+  std::unordered_map<PyObject*, void (*)(PyObject*)> watched;
+
+ private:
+  bool prepare();
+  void call_log(const spate::http::AccessRecord& record);
+
+  Server* server_;
+  std::unique_ptr<spate::Loop> loop_;
+  spate::http::Server http_;
+  std::vector<spate::Listener> listeners_;
+  Ref timer_;
+  spate::Nanos timer_at_{spate::kForever};
+  bool is_running_ = false;
+  bool is_scheduled_ = false;
+};
+
+// Starts the task of a Cycle or Socket. False with an exception.
+bool start_task(Server* server, PyObject* scope, PyObject* cycle);
+
+extern PyType_Spec server_spec;
+
+}  // namespace spate_server

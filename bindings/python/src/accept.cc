@@ -1,0 +1,59 @@
+// Accepting connections without a Task for each.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "core.h"
+#include "transport.h"
+
+namespace pyspate {
+namespace {
+
+struct Listener {
+  PyObject* factory;
+  PyObject* sock;
+  PyObject* server;
+  int backlog;
+};
+
+// Starts the connection. Its errors are lost, as asyncio's are outside of debug mode.
+int start(Core* core, const Listener& listener, int fd, const Address& peer) {
+  const Ref protocol(PyObject_CallNoArgs(listener.factory));
+  if (!protocol) ::close(fd);
+  if (protocol && make_transport(core, {.fd = fd,
+                                        .peer = peer,
+                                        .protocol = protocol.get(),
+                                        .server = listener.server})) {
+    return 0;
+  }
+  if (is_exit()) return -1;
+  PyErr_Clear();
+  return 0;
+}
+
+}  // namespace
+
+// _accept(factory, socket, server, backlog): returns False if asyncio's own method is needed.
+PyObject* core_accept(PyObject* self, PyObject* arguments) {
+  Listener listener{};
+  if (!PyArg_ParseTuple(arguments, "OOOi", &listener.factory, &listener.sock, &listener.server,
+                        &listener.backlog)) {
+    return nullptr;
+  }
+  const int listening = PyObject_AsFileDescriptor(listener.sock);
+  if (listening < 0) return nullptr;
+  for (int i = 0; i < listener.backlog; ++i) {
+    Address peer{};
+    socklen_t size = sizeof peer;
+    const int fd = ::accept4(listening, &peer.any, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) {
+      const bool is_usual = errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
+      return PyBool_FromLong(is_usual);
+    }
+    if (start(core_of(self), listener, fd, peer) < 0) return nullptr;
+  }
+  Py_RETURN_TRUE;
+}
+
+}  // namespace pyspate

@@ -1,0 +1,82 @@
+#include "http/server/drain_notice.h"
+
+#include <cerrno>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "http/codec/system_error.h"
+#include "spate/async.h"
+#include "spate/hooks.h"
+
+namespace spate::http {
+
+// Connects the last ticket with the loop, either of which may end first.
+struct DrainGate {
+  std::mutex mutex;
+  Async* async = nullptr;  // nullptr after the loop was destroyed.
+};
+
+namespace {
+
+// Owned by itself, on the loop's thread.
+class Notice {
+ public:
+  Notice(Loop& loop, std::shared_ptr<DrainGate> gate, std::move_only_function<void()> done)
+      : gate_(std::move(gate)),
+        done_(std::move(done)),
+        all_drained_(loop, [this] { call(); }),
+        end_of_loop_(loop, [this] { delete this; }) {}
+  Notice(const Notice&) = delete;
+  Notice& operator=(const Notice&) = delete;
+  ~Notice() {
+    const std::scoped_lock lock(gate_->mutex);
+    gate_->async = nullptr;
+  }
+
+  bool start() {
+    if (!end_of_loop_.start() || !all_drained_.start()) return false;
+    gate_->async = &all_drained_;
+    return true;
+  }
+
+ private:
+  void call() {
+    std::move_only_function<void()> done = std::move(done_);
+    delete this;
+    if (done) done();
+  }
+
+  const std::shared_ptr<DrainGate> gate_;
+  std::move_only_function<void()> done_;
+  Async all_drained_;
+  Cleanup end_of_loop_;
+};
+
+}  // namespace
+
+class DrainTicketState {
+ public:
+  explicit DrainTicketState(std::shared_ptr<DrainGate> gate) : gate_(std::move(gate)) {}
+  DrainTicketState(const DrainTicketState&) = delete;
+  DrainTicketState& operator=(const DrainTicketState&) = delete;
+  ~DrainTicketState() {
+    const std::scoped_lock lock(gate_->mutex);
+    if (gate_->async != nullptr) gate_->async->send();
+  }
+
+ private:
+  const std::shared_ptr<DrainGate> gate_;
+};
+
+Result<DrainTicket> notify_when_drained(Loop& loop, std::move_only_function<void()> done) {
+  auto gate = std::make_shared<DrainGate>();
+  auto ticket = std::make_shared<DrainTicketState>(gate);
+  std::unique_ptr<Notice> notice(new (std::nothrow)
+                                     Notice(loop, std::move(gate), std::move(done)));
+  if (notice == nullptr || !notice->start()) return std::unexpected(system_error(ENOMEM));
+  notice.release();
+  return ticket;
+}
+
+}  // namespace spate::http

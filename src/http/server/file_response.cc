@@ -1,0 +1,179 @@
+#include "http/server/file_response.h"
+
+#include <array>
+#include <charconv>
+#include <memory>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "http/server/exchange_state.h"
+#include "http/server/file_ranges.h"
+#include "spate/http/date.h"
+#include "spate/loop.h"
+
+namespace spate::http {
+
+namespace {
+
+// Files up to this size are read and sent with the header section. Above it sendfile() costs less
+// than the copy.
+constexpr std::size_t kMostRead = 8 * 1024;
+
+std::string hexadecimal(std::uint64_t number) {
+  std::array<char, 16> digits;
+  char* end = std::to_chars(digits.data(), digits.data() + digits.size(), number, 16).ptr;
+  return std::string(digits.data(), end);
+}
+
+// The inode is not included: it differs between servers with the same files, and should not be
+// disclosed.
+std::string etag_of(const sys::FileStatus& status) {
+  const auto time = static_cast<std::uint64_t>(status.seconds) * 1'000'000'000 +
+                    static_cast<std::uint64_t>(status.nanoseconds);
+  return '"' + hexadecimal(status.size) + '-' + hexadecimal(time) + '"';
+}
+
+// A list field may be in several lines. `room` stores them when they are joined.
+std::optional<std::string_view> list_of(const FieldsView& fields, FieldId id, std::string& room) {
+  if (fields.count(id) <= 1) return fields.find(id);
+  for (const std::string_view value : fields.all(id)) {
+    if (!room.empty()) room += ',';
+    room += value;
+  }
+  return room;
+}
+
+// The boundary between the parts must not occur in a file. It depends on the time, so that a client
+// cannot predict it.
+std::string boundary_of(const std::string& etag, Nanos now) {
+  std::uint64_t hash = static_cast<std::uint64_t>(now.count()) ^ 0xcbf29ce484222325;
+  for (const char c : etag) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return "spate-" + hexadecimal(hash) + hexadecimal(hash * 0x9e3779b97f4a7c15);
+}
+
+}  // namespace
+
+FileResponse::FileResponse(Exchange& exchange, Fields& fields, OpenFile& file,
+                           std::string_view content_type)
+    : exchange_(exchange),
+      fields_(fields),
+      file_(file),
+      content_type_(content_type),
+      etag_(etag_of(file.status)),
+      now_(std::chrono::floor<std::chrono::seconds>(exchange.loop().wall_now())) {
+  const std::chrono::sys_seconds written{std::chrono::seconds(file.status.seconds)};
+  // A file that changed within this second may change again in it.
+  if (written < now_) last_modified_ = written;
+}
+
+Verdict FileResponse::verdict() const {
+  const FieldsView& fields = exchange_.request().fields();
+  std::string match;
+  std::string none_match;
+  const Conditions conditions{.if_match = list_of(fields, FieldId::if_match, match),
+                              .if_none_match = list_of(fields, FieldId::if_none_match, none_match),
+                              .if_modified_since = fields.find(FieldId::if_modified_since),
+                              .if_unmodified_since = fields.find(FieldId::if_unmodified_since),
+                              .if_range = fields.find(FieldId::if_range)};
+  const Representation present{.etag = etag_, .last_modified = last_modified_};
+  return evaluate(exchange_.request().method(), conditions, present, now_);
+}
+
+void FileResponse::send() {
+  const Verdict is = verdict();
+  if (is == Verdict::precondition_failed) {
+    exchange_.respond(Status::precondition_failed);
+    return;
+  }
+  fields_.set(FieldId::etag, etag_);
+  char date[kDateSize];
+  if (last_modified_) fields_.set(FieldId::last_modified, format_date(*last_modified_, date));
+  if (is == Verdict::not_modified) {
+    exchange_.respond(Status::not_modified, fields_);
+    return;
+  }
+  fields_.set(FieldId::accept_ranges, "bytes");
+  const std::string_view range = exchange_.request()[FieldId::range];
+  const bool is_whole = is == Verdict::ignore_range || exchange_.request().method() != Method::get;
+  if (is_whole || range.empty()) return send_whole();
+  send_by_range(range);
+}
+
+void FileResponse::send_by_range(std::string_view range) {
+  const Ranges requested = Ranges::parse(range, size());
+  char text[kMostContentRange];
+  if (requested.state() == Ranges::State::none) return send_whole();
+  if (requested.state() == Ranges::State::unsatisfiable) {
+    Fields fields;
+    fields.set(FieldId::content_range, format_unsatisfied_range(size(), text));
+    exchange_.respond(Status::range_not_satisfiable, fields);
+    return;
+  }
+  if (requested.ranges().size() > 1) return send_ranges(requested.ranges());
+  const ByteRange only = requested.ranges().front();
+  fields_.set(FieldId::content_range, format_content_range(only, size(), text));
+  fields_.set(FieldId::content_type, content_type_);
+  send_part(Status::partial_content, only);
+}
+
+void FileResponse::send_whole() {
+  fields_.set(FieldId::content_type, content_type_);
+  if (size() != 0) return send_part(Status::ok, {.first = 0, .last = size() - 1});
+  exchange_.respond(Status::ok, fields_);
+}
+
+// If the file shrinks meanwhile, the connection is reset: the declared size cannot be sent any
+// more.
+void FileResponse::send_part(Status status, ByteRange part) {
+  const bool is_read = part.size() <= kMostRead && exchange_.request().method() == Method::get;
+  if (!is_read) {
+    if (exchange_.begin(status, fields_, part.size()) && send_file(std::move(file_.file), part))
+      exchange_.end();
+    return;
+  }
+  std::array<std::byte, kMostRead> room;
+  const long count = sys::read_at(file_.file.get(), room.data(), part.size(),
+                                  static_cast<std::int64_t>(part.first));
+  if (count == static_cast<long>(part.size())) {
+    exchange_.respond(status, fields_, Bytes(room).first(part.size()));
+  } else {
+    exchange_.respond(Status::internal_server_error, "the file cannot be read\n");
+  }
+}
+
+// The Exchange takes ownership of the descriptor.
+bool FileResponse::send_file(sys::Descriptor file, ByteRange part) {
+  if (!file.is_open() || exchange_.send_file(file.get(), part.first, part.size())) {
+    exchange_.abort();
+    return false;
+  }
+  file.release();
+  return true;
+}
+
+void FileResponse::send_ranges(std::span<const ByteRange> ranges) {
+  const std::string boundary = boundary_of(etag_, exchange_.loop().now());
+  const std::string end = "\r\n--" + boundary + "--\r\n";
+  std::vector<FileRanges::Part> parts;
+  std::uint64_t total = end.size();
+  for (const ByteRange& range : ranges) {
+    char text[kMostContentRange];
+    std::string head = (parts.empty() ? "--" : "\r\n--") + boundary + "\r\nContent-Type: ";
+    head.append(content_type_).append("\r\nContent-Range: ");
+    head.append(format_content_range(range, size(), text)).append("\r\n\r\n");
+    total += head.size() + range.size();
+    parts.push_back({.head = std::move(head), .range = range});
+  }
+  fields_.set(FieldId::content_type, "multipart/byteranges; boundary=" + boundary);
+  if (!exchange_.begin(Status::partial_content, fields_, total)) return;
+  ExchangeState& state = *ExchangeState::of(exchange_);
+  std::unique_ptr<FileRanges> sender(new (std::nothrow) FileRanges(
+      std::move(exchange_), std::move(file_.file), std::move(parts), end));
+  if (sender == nullptr) return;
+  FileRanges& sending = *sender;
+  state.own(std::move(sender));
+  sending.go_on();
+}
+
+}  // namespace spate::http

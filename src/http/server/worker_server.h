@@ -1,0 +1,42 @@
+// WorkerServer: the server of one worker. Used on the worker's thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "http/server/drain_notice.h"
+#include "http/server/server_core.h"
+#include "spate/http/server.h"
+#include "spate/net/workers.h"
+
+namespace spate::http {
+
+class WorkersServerState;
+
+// It has a ServerCore for each version of the options that an open connection uses.
+class WorkerServer final : public WorkerService {
+ public:
+  WorkerServer(Loop& loop, unsigned worker, std::shared_ptr<WorkersServerState> state,
+               std::unique_ptr<Service> service);
+  ~WorkerServer() override;
+
+  void on_accept(Stream stream, const Address& peer) override;
+  void on_drain(Nanos grace) override;
+  void on_end() override;
+  // Destroys its copies of `ticket` when no connection is left.
+  void drain(Nanos grace, const DrainTicket& ticket);
+
+ private:
+  void renew();
+
+  Loop& loop_;
+  const unsigned worker_;
+  const std::shared_ptr<WorkersServerState> state_;
+  const std::unique_ptr<Service> service_;
+  // Destroyed before the Service. The last one has the current options.
+  std::vector<std::unique_ptr<ServerCore>> cores_;
+  std::uint64_t version_ = 0;  // The version of the current options; 0 without a ServerCore.
+};
+
+}  // namespace spate::http

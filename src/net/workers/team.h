@@ -1,0 +1,212 @@
+// The parts of Workers: a Service for each listen(), a Worker for each thread, and the Team.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <list>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "core/user_code.h"
+#include "net/listen/acceptor.h"
+#include "net/listen/shared_limit.h"
+#include "net/stream/counted_transport.h"
+#include "net/stream/loop_streams.h"
+#include "spate/net/workers.h"
+#include "spate/timer.h"
+#include "sys/thread.h"
+
+namespace spate {
+
+// An Acceptor that passes each connection to a worker, which counts it.
+class SocketAcceptor final : public Acceptor {
+ public:
+  using OnSocket = std::move_only_function<void(sys::Descriptor socket, const Address& peer)>;
+
+ private:
+  friend class Acceptor;
+
+  SocketAcceptor(LoopStreams& loop_state, sys::Descriptor socket, const ListenOptions& options,
+                 OnSocket on_socket)
+      : Acceptor(loop_state, std::move(socket), options), on_socket_(std::move(on_socket)) {}
+
+  bool is_full() const override { return false; }
+  bool hand_over(sys::Descriptor& socket, const Address& peer) override {
+    on_socket_(std::move(socket), peer);
+    return true;
+  }
+
+  OnSocket on_socket_;
+};
+
+// One listen(), shared by all workers. Its connections are counted on any thread.
+class Workers::Service {
+ public:
+  Service(Team& team, MakeService make, std::size_t max)
+      : team_(team), make_(std::move(make)), limit_(max) {}
+
+  std::unique_ptr<WorkerService> make(Loop& loop) const {
+    return call_user("Workers", [&] { return make_(loop); });
+  }
+  // Counts a connection that is being passed to a worker. True if accepting must pause now.
+  bool enter() { return limit_.enter(); }
+  void leave();
+  // Returns whether there is still no room; then a later leave() resumes accepting.
+  bool rests_on() { return limit_.rests_on(); }
+
+ private:
+  Team& team_;
+  const MakeService make_;
+  SharedLimit limit_;
+};
+
+// One thread and its loop. All members except atomics are used on that thread while it runs.
+class Workers::Worker {
+ public:
+  static Result<std::unique_ptr<Worker>> make(const LoopOptions& options);
+  ~Worker();
+
+  long start(std::string_view name, std::optional<unsigned> processor);
+  Loop& loop() const { return *loop_; }
+  std::size_t connections() const { return connections_.load(std::memory_order_relaxed); }
+  // Any thread. False when memory runs out, or after the thread has ended.
+  bool post(Job task) { return !has_ended_.load() && loop_->post(std::move(task)); }
+  // As post(), and waits for memory. Drops the task after the thread has ended.
+  void post_insisting(const std::function<void()>& task) {
+    while (!has_ended_.load() && !loop_->post(task)) sys::yield();
+  }
+  // Returns whether this is the calling thread.
+  bool is_calling() const { return current_ == this; }
+
+  // Accepts, and passes each connection to a worker. Takes ownership of `socket`, unless it fails.
+  std::error_code listen(Service& service, sys::Descriptor& socket, const ListenOptions& options,
+                         SocketAcceptor::OnSocket accept);
+  void pause(Service& service);
+  void resume(Service& service);
+  // Counts a connection that is being passed to this worker.
+  void expect_one() { connections_.fetch_add(1, std::memory_order_relaxed); }
+  void take(Service& service, sys::Descriptor socket, const Address& peer);
+  void leave(Service& service);
+  // Undoes expect_one() if the hand-off fails. Any thread.
+  void lose_one(Service& service);
+
+  // With `serves_backlog`, accepts the connections in the backlog first.
+  void stop_listening(bool serves_backlog);
+  void stop_listening(const Service& service, bool serves_backlog);
+  void drain(Nanos grace, const OnLoop& on_drain);
+  void join() { thread_.join(); }
+  // Called after join(): closes the remaining objects. The loop is kept.
+  void end();
+  bool is_drained() const { return connections() == 0; }
+  std::size_t lingering() const;
+  // Returns whether all connections had ended when the loop ended.
+  bool has_drained() const { return has_drained_; }
+
+ private:
+  // A service on this worker, and the number of its connections.
+  class Clients final : private CountedTransport::Watcher {
+   public:
+    Clients(Worker& worker, Service& service, LoopStreams& loop_state)
+        : worker_(worker),
+          service_(service),
+          transport_(new(std::nothrow) CountedTransport(loop_state, *this)),
+          host_(service.make(loop_state.loop())) {}
+    ~Clients() {
+      if (transport_ != nullptr) transport_->abandon();
+    }
+    bool belong_to(const Service& service) const { return &service_ == &service; }
+    bool is_complete() const { return transport_ != nullptr && host_ != nullptr; }
+    CountedTransport& transport() const { return *transport_; }
+    WorkerService* host() const { return host_.get(); }
+    void drop_host() { host_.reset(); }
+
+   private:
+    void on_left(Connection&) override { worker_.leave(service_); }
+
+    Worker& worker_;
+    Service& service_;
+    CountedTransport* transport_;  // Outlives this object if a Stream does.
+    std::unique_ptr<WorkerService> host_;
+  };
+  struct Abandon {
+    void operator()(SocketAcceptor* acceptor) const { acceptor->abandon(); }
+  };
+  struct ServiceAcceptor {
+    Service* service;
+    std::unique_ptr<SocketAcceptor, Abandon> acceptor;
+  };
+
+  // How long the thread sleeps after a failed wait, because the next one may fail at once.
+  static constexpr Nanos kRest{10'000'000};
+  static inline thread_local const Worker* current_ = nullptr;
+
+  Worker() = default;
+  void run();
+  void finish();
+  template <class Function>
+  void for_each_host(Function function) {
+    for (Clients& clients : clients_) call_user("Workers", [&] { function(*clients.host()); });
+  }
+  Clients* clients_of(Service& service);
+  SocketAcceptor* acceptor_of(const Service& service);
+
+  std::unique_ptr<Loop> loop_;
+  sys::Thread thread_;
+  std::list<Clients> clients_;
+  std::list<ServiceAcceptor> acceptors_;
+  std::optional<Timer> limit_;
+  std::atomic<std::size_t> connections_{0};
+  std::atomic<bool> has_ended_{false};
+  bool draining_ = false;
+  bool is_finished_ = false;
+  bool has_drained_ = false;
+};
+
+class Workers::Team {
+ public:
+  std::vector<std::unique_ptr<Worker>> workers;
+
+  ~Team() { workers.clear(); }  // Before the services, which the workers may still use.
+
+  bool has_stopped() const { return has_stopped_; }
+  // Returns whether the caller is a worker, which would wait for itself.
+  bool is_calling() const {
+    return std::ranges::any_of(workers, [](const auto& worker) { return worker->is_calling(); });
+  }
+  Result<WorkersListener> listen_everywhere(const Address& address, MakeService make,
+                                            const ListenOptions& options);
+  Result<WorkersListener> listen_and_share(const Address& address, MakeService make,
+                                           Balance balance, const ListenOptions& options);
+  // Takes ownership of `socket`, unless it fails. The first worker accepts.
+  Result<WorkersListener> share(sys::Descriptor& socket, MakeService make, Balance balance,
+                                const ListenOptions& options);
+  // Called on any thread. Only workers that run dereference `service`.
+  void close(Service& service, bool is_shared, const OnLoop& then);
+  bool stop(Nanos grace, const OnLoop& on_drain);
+  // Called on any worker's thread.
+  void resume(Service& service);
+
+ private:
+  template <class Function>
+  bool on_each(Function function, bool insist = false);
+  void stop_listening(bool serves_backlog);
+  Service& serve(MakeService make, const ListenOptions& options) {
+    return services_.emplace_back(*this, std::move(make), options.max_connections);
+  }
+  std::size_t choose(Balance balance, const Address& peer);
+  static void hand_over(Worker& worker, Service& service, sys::Descriptor socket,
+                        const Address& peer);
+
+  std::list<Service> services_;
+  std::size_t next_ = 0;  // Used by the first worker, which accepts for all.
+  bool has_stopped_ = false;
+  bool has_drained_ = true;
+};
+
+}  // namespace spate
