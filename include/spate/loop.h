@@ -48,7 +48,7 @@ using OnceCallback = std::move_only_function<void(Events)>;
 
 enum class Run {
   until_done,  // Until stop(), or until nothing keeps the loop alive.
-  once,        // One turn; waits if no event is due.
+  once,        // One turn; waits if no event is due. An interrupted wait may end early.
   no_wait,     // One turn; calls the due events and never blocks.
 };
 

@@ -1,8 +1,9 @@
 // A library for LD_PRELOAD in which system calls begin late now and then, as on a busy machine, and
-// readings of the clock too: a thread may lose its processor between any two instructions.
-// A test that passes only without the delays depends on time.
+// readings of the clock too: a thread may lose its processor between any two instructions. Waits
+// for events are also interrupted now and then, as by a signal or by work of the kernel.
+// A test that passes only without them depends on time.
 //
-//   LATE_SHARE          the share of calls that are delayed, 0 to 1; default: 0.02
+//   LATE_SHARE          the share of calls that are delayed or interrupted, 0 to 1; default: 0.02
 //   LATE_MILLISECONDS   the longest delay; default: 12
 //   LATE_SEED           the delays of a process depend on the seed and on its process id
 #define _GNU_SOURCE
@@ -10,6 +11,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -41,25 +43,47 @@ static uint64_t mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
+static uint64_t next_number(void) {
+  return mix(mix(seed) + mix((uint64_t)getpid()) + call_number++);
+}
+
+// Whether a random number selects a call, of which a share is selected.
+static bool selects(uint64_t number, double share_of_calls) {
+  return (double)(number >> 11) / 9007199254740992.0 < share_of_calls;
+}
+
 // Calls the kernel directly, because the program may define clock_nanosleep() itself.
 static void delay(double share_of_calls) {
   const int saved_errno = errno;
-  const uint64_t number = mix(mix(seed) + mix((uint64_t)getpid()) + call_number++);
-  if ((double)(number >> 11) / 9007199254740992.0 < share_of_calls) {
+  const uint64_t number = next_number();
+  if (selects(number, share_of_calls)) {
     const struct timespec duration = {0, (long)(mix(number) % longest_ns)};
     syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &duration, NULL);
   }
   errno = saved_errno;
 }
 
-#define LATE(result, name, parameters, arguments)                                        \
+static bool has_length(const struct timespec* timeout) {
+  return !timeout || timeout->tv_sec || timeout->tv_nsec;
+}
+
+#define LATE(result, name, parameters, arguments) \
   LATE_AT(share, result, name, parameters, arguments)
-#define LATE_AT(share_of_calls, result, name, parameters, arguments)                     \
-  result name parameters {                                                               \
-    static result(*real) parameters;                                                     \
-    if (!real) real = (result(*) parameters)(uintptr_t)dlsym(RTLD_NEXT, #name);          \
-    delay(share_of_calls);                                                               \
-    return real arguments;                                                               \
+#define LATE_AT(share_of_calls, result, name, parameters, arguments)            \
+  result name parameters {                                                      \
+    static result(*real) parameters;                                            \
+    if (!real) real = (result(*) parameters)(uintptr_t)dlsym(RTLD_NEXT, #name); \
+    delay(share_of_calls);                                                      \
+    return real arguments;                                                      \
+  }
+// A call that waits unless `may_wait` is false.
+#define LATE_WAIT(may_wait, name, parameters, arguments)                       \
+  int name parameters {                                                        \
+    static int(*real) parameters;                                              \
+    if (!real) real = (int(*) parameters)(uintptr_t)dlsym(RTLD_NEXT, #name);   \
+    delay(share);                                                              \
+    if ((may_wait) && selects(next_number(), share)) return errno = EINTR, -1; \
+    return real arguments;                                                     \
   }
 
 LATE(ssize_t, read, (int fd, void* bytes, size_t size), (fd, bytes, size))
@@ -70,18 +94,20 @@ LATE(ssize_t, recvmsg, (int fd, struct msghdr* message, int flags), (fd, message
 LATE(ssize_t, sendmsg, (int fd, const struct msghdr* message, int flags), (fd, message, flags))
 LATE(int, epoll_ctl, (int fd, int what, int watched, struct epoll_event* event),
      (fd, what, watched, event))
-LATE(int, epoll_wait, (int fd, struct epoll_event* events, int count, int timeout),
-     (fd, events, count, timeout))
-LATE(int, epoll_pwait2,
-     (int fd, struct epoll_event* events, int count, const struct timespec* timeout,
-      const sigset_t* mask),
-     (fd, events, count, timeout, mask))
-LATE(int, poll, (struct pollfd* fds, nfds_t count, int timeout), (fds, count, timeout))
-LATE(int, ppoll,
-     (struct pollfd* fds, nfds_t count, const struct timespec* timeout, const sigset_t* mask),
-     (fds, count, timeout, mask))
-LATE(int, select, (int count, fd_set* in, fd_set* out, fd_set* other, struct timeval* timeout),
-     (count, in, out, other, timeout))
+LATE_WAIT(timeout != 0, epoll_wait, (int fd, struct epoll_event* events, int count, int timeout),
+          (fd, events, count, timeout))
+LATE_WAIT(has_length(timeout), epoll_pwait2,
+          (int fd, struct epoll_event* events, int count, const struct timespec* timeout,
+           const sigset_t* mask),
+          (fd, events, count, timeout, mask))
+LATE_WAIT(timeout != 0, poll, (struct pollfd * fds, nfds_t count, int timeout),
+          (fds, count, timeout))
+LATE_WAIT(has_length(timeout), ppoll,
+          (struct pollfd * fds, nfds_t count, const struct timespec* timeout, const sigset_t* mask),
+          (fds, count, timeout, mask))
+LATE_WAIT(!timeout || timeout->tv_sec || timeout->tv_usec, select,
+          (int count, fd_set* in, fd_set* out, fd_set* other, struct timeval* timeout),
+          (count, in, out, other, timeout))
 LATE(int, connect, (int fd, const struct sockaddr* address, socklen_t size), (fd, address, size))
 LATE(int, accept4, (int fd, struct sockaddr* address, socklen_t* size, int flags),
      (fd, address, size, flags))

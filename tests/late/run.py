@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Finds tests that depend on time: runs them while their system calls begin late now and then.
+"""Finds tests that depend on time: their system calls begin late or are interrupted now and then.
 
     run.py [--build DIRECTORY] [--seed N] [--jobs N]
 
