@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/socket.h>
@@ -42,6 +43,9 @@ static uint64_t mix(uint64_t x) {
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
 }
+
+// "openssl s_client" ends if its wait is interrupted, in some versions of TLS.
+static bool may_interrupt(void) { return strcmp(program_invocation_short_name, "openssl") != 0; }
 
 static uint64_t next_number(void) {
   return mix(mix(seed) + mix((uint64_t)getpid()) + call_number++);
@@ -77,13 +81,13 @@ static bool has_length(const struct timespec* timeout) {
     return real arguments;                                                      \
   }
 // A call that waits unless `may_wait` is false.
-#define LATE_WAIT(may_wait, name, parameters, arguments)                       \
-  int name parameters {                                                        \
-    static int(*real) parameters;                                              \
-    if (!real) real = (int(*) parameters)(uintptr_t)dlsym(RTLD_NEXT, #name);   \
-    delay(share);                                                              \
-    if ((may_wait) && selects(next_number(), share)) return errno = EINTR, -1; \
-    return real arguments;                                                     \
+#define LATE_WAIT(may_wait, name, parameters, arguments)                                          \
+  int name parameters {                                                                           \
+    static int(*real) parameters;                                                                 \
+    if (!real) real = (int(*) parameters)(uintptr_t)dlsym(RTLD_NEXT, #name);                      \
+    delay(share);                                                                                 \
+    if ((may_wait) && may_interrupt() && selects(next_number(), share)) return errno = EINTR, -1; \
+    return real arguments;                                                                        \
   }
 
 LATE(ssize_t, read, (int fd, void* bytes, size_t size), (fd, bytes, size))

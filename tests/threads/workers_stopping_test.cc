@@ -12,6 +12,7 @@
 
 #include "base/fault.h"
 #include "sys/socket.h"
+#include "tests/support/await.h"
 #include "threads/workers_harness.h"
 
 namespace spate::testing {
@@ -219,8 +220,7 @@ class WorkersBacklog : public WorkersStopping {
       sockets_.emplace_back(sys::open_socket(AF_INET, SOCK_STREAM));
       const long result = sys::connect(sockets_.back().get(), address_.data(), address_.size());
       EXPECT_TRUE(result == 0 || result == -EINPROGRESS);
-      pollfd ready{.fd = sockets_.back().get(), .events = POLLOUT, .revents = 0};
-      EXPECT_EQ(::poll(&ready, 1, 30'000), 1);
+      EXPECT_TRUE(await(sockets_.back().get(), POLLOUT));
       EXPECT_EQ(sys::send(sockets_.back().get(), "hello", 5), 5);
       EXPECT_EQ(sys::shut_down_writing(sockets_.back().get()), 0);
     }
@@ -235,8 +235,7 @@ class WorkersBacklog : public WorkersStopping {
   int served() const {
     int served = 0;
     for (const sys::Descriptor& socket : sockets_) {
-      pollfd ready{.fd = socket.get(), .events = POLLIN, .revents = 0};
-      ::poll(&ready, 1, 30'000);
+      await(socket.get(), POLLIN);
       char text[8];
       if (sys::receive(socket.get(), text, sizeof(text)) == 5) ++served;
     }
@@ -275,8 +274,7 @@ TEST(Workers, DrainConnectionsHandedOverDuringStop) {
   };
   for (int i = 0; i < 2; ++i) {
     come();
-    pollfd ready{.fd = peers.back().get(), .events = POLLIN, .revents = 0};
-    ASSERT_EQ(::poll(&ready, 1, 30'000), 1);
+    ASSERT_TRUE(await(peers.back().get(), POLLIN));
   }
   std::latch first_goes_on(1);
   std::latch second_goes_on(1);
@@ -366,11 +364,9 @@ TEST(Workers, DoNotCountConnectionsWithoutMemory) {
   const auto come = [&] {
     sockets.emplace_back(sys::open_socket(AF_INET, SOCK_STREAM));
     sys::connect(sockets.back().get(), address.data(), address.size());
-    pollfd ready{.fd = sockets.back().get(), .events = POLLOUT, .revents = 0};
-    ::poll(&ready, 1, 30'000);
+    EXPECT_TRUE(await(sockets.back().get(), POLLOUT));
     sys::send(sockets.back().get(), "?", 1);
-    ready.events = POLLIN;
-    EXPECT_EQ(::poll(&ready, 1, 30'000), 1);
+    EXPECT_TRUE(await(sockets.back().get(), POLLIN));
     char text[8];
     return sys::receive(sockets.back().get(), text, sizeof(text)) > 0;
   };
@@ -396,11 +392,9 @@ TEST(Workers, DoNotCountConnectionsThatCannotBeHandedOver) {
   const auto is_served = [&] {
     const sys::Descriptor socket(sys::open_socket(AF_INET, SOCK_STREAM));
     sys::connect(socket.get(), address.data(), address.size());
-    pollfd ready{.fd = socket.get(), .events = POLLOUT, .revents = 0};
-    ::poll(&ready, 1, 30'000);
+    EXPECT_TRUE(await(socket.get(), POLLOUT));
     sys::send(socket.get(), "?", 1);
-    ready.events = POLLIN;
-    EXPECT_EQ(::poll(&ready, 1, 30'000), 1);
+    EXPECT_TRUE(await(socket.get(), POLLIN));
     char text[8];
     return sys::receive(socket.get(), text, sizeof(text)) > 0;
   };

@@ -5,12 +5,12 @@
 #include <event2/listener.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
-#include <poll.h>
 
 #include <atomic>
 #include <string>
 #include <vector>
 
+#include "../../support/await.h"
 #include "../threads/running_base.h"
 
 namespace spate::dropin {
@@ -42,8 +42,7 @@ std::size_t read_to_end(int fd) {
   std::array<char, 4096> bytes;
   std::size_t total = 0;
   for (;;) {
-    pollfd waiting{fd, POLLIN, 0};
-    ::poll(&waiting, 1, -1);
+    testing::await(fd, POLLIN);
     const ssize_t got = ::read(fd, bytes.data(), bytes.size());
     if (got <= 0) return total;
     total += static_cast<std::size_t>(got);
