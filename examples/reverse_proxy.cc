@@ -1,9 +1,11 @@
 // A reverse proxy with several upstreams. An upstream that fails gets no requests for a while, and
 // requests that can be repeated go to another.
 //   reverse_proxy 8080 http://localhost:9001 http://localhost:9002    then: curl localhost:8080
+// With --check PATH it sends each upstream a health check every second.
 #include <chrono>
 #include <csignal>
 #include <iostream>
+#include <string>
 #include <utility>
 
 #include "spate/http/gateway.h"
@@ -15,20 +17,27 @@ using spate::http::Exchange;
 namespace {
 
 void log(const spate::http::UpstreamChange& change) {
-  std::cerr << change.url << ": "
-            << (change.is_available ? "available" : change.error.message()) << std::endl;
+  std::cerr << change.url << ": " << (change.is_available ? "available" : change.error.message());
+  if (change.status) std::cerr << " (" << code_of(*change.status) << ')';
+  std::cerr << std::endl;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  spate::http::UpstreamOptions upstreams{.on_change = log};
+  if (argc > 2 && argv[1] == std::string("--check")) {
+    upstreams.health_check =
+        spate::http::HealthCheck{.path = argv[2], .interval = 1s, .timeout = 1s};
+    argv += 2;
+    argc -= 2;
+  }
   if (argc < 3) {
-    std::cerr << "usage: reverse_proxy [HOST:]PORT URL...\n";
+    std::cerr << "usage: reverse_proxy [--check PATH] [HOST:]PORT URL...\n";
     return 2;
   }
   auto loop = spate::must(spate::Loop::create());
   const auto address = spate::must(spate::Address::parse_listen(argv[1]));
-  spate::http::UpstreamOptions upstreams{.on_change = log};
   for (int i = 2; i < argc; ++i) upstreams.servers.push_back({argv[i]});
   spate::http::GatewayOptions options;
   options.upstreams = std::move(upstreams);

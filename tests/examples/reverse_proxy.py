@@ -3,6 +3,7 @@
 
 import hashlib
 import http.client
+import http.server
 import os
 import re
 import shutil
@@ -140,6 +141,49 @@ class Recorder:
 
     def close(self):
         self.listener.close()
+
+
+class Application(http.server.ThreadingHTTPServer):
+    """A server of Python whose health check fails unless is_well."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), self.Handler)
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        self.is_well = True
+        self.served = 0
+        self.checks = 0
+        self.checked = threading.Condition()
+        self.thread = threading.Thread(target=self.serve_forever, args=(0.01,))
+        self.thread.start()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):  # pylint: disable=invalid-name
+            is_check = self.path == "/healthz"
+            if not is_check:
+                self.server.served += 1
+            self.send_response(200 if self.server.is_well or not is_check else 500)
+            self.send_header("Content-Length", "5")
+            self.end_headers()
+            self.wfile.write(b"hello")
+            if is_check:
+                with self.server.checked:
+                    self.server.checks += 1
+                    self.server.checked.notify_all()
+
+        def log_message(self, *_):  # pylint: disable=arguments-differ
+            pass
+
+    def wait_for_checks(self, more):
+        with self.checked:
+            until = self.checks + more
+            assert self.checked.wait_for(lambda: self.checks >= until, driver.PATIENCE)
+
+    def close(self):
+        self.shutdown()
+        self.thread.join()
+        self.server_close()
 
 
 NGINX = """
@@ -356,6 +400,29 @@ class ReverseProxy(unittest.TestCase):
                 self.assertEqual(load.wait_for(400), {200})
                 upstreams[1].start()
                 load.wait_until(upstreams[1].has_served)
+            self.assertEqual(load.stop(), {200})
+
+    def test_leaves_out_an_upstream_whose_health_check_fails(self):
+        upstreams = [Application() for _ in range(3)]
+        for each in upstreams:
+            self.addCleanup(each.close)
+        urls = [each.url for each in upstreams]
+        sick = upstreams[1]
+        with driver.Server(self.program, "--check", "/healthz", "127.0.0.1:0", *urls) as proxy:
+            load = Load(proxy.port)
+            self.addCleanup(load.stop)
+            load.wait_until(lambda: sick.served > 0)
+            sick.is_well = False
+            # The first may have begun earlier, and the last may not have ended.
+            sick.wait_for_checks(5)
+            self.assertEqual(load.stop(), {200})
+            served = sick.served
+            load = Load(proxy.port)
+            self.addCleanup(load.stop)
+            self.assertEqual(load.wait_for(200), {200})
+            self.assertEqual(sick.served, served)
+            sick.is_well = True
+            load.wait_until(lambda: sick.served > served)
             self.assertEqual(load.stop(), {200})
 
     def test_cancels_when_the_client_has_gone(self):

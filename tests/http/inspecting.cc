@@ -11,6 +11,7 @@
 #include "http/prometheus_text.h"
 #include "spate/active.h"
 #include "spate/http/client.h"
+#include "spate/http/gateway.h"
 #include "spate/http/server.h"
 #include "spate/net/connect.h"
 #include "spate/net/listener.h"
@@ -419,6 +420,20 @@ TEST_F(Inspecting, ServersClientsAndPoolsAreShown) {
   EXPECT_EQ(text["spate_http_server_connections{source=\"site\"}"], 1);
   EXPECT_EQ(text["spate_http_client_idle{source=\"upstream\"}"], 0);
   EXPECT_EQ(text["spate_thread_pool_queued{source=\"pool\"}"], 0);
+}
+
+TEST_F(Inspecting, UpstreamsOfGatewayAreShown) {
+  http::GatewayOptions options;
+  options.upstreams = http::UpstreamOptions{.servers = {{"http://a"}, {"http://b:81"}}};
+  const auto gateway = must(http::Gateway::create(loop_, std::move(options)));
+  inspector_->add("gate", gateway);
+  const PrometheusText text(get("/metrics"));
+  EXPECT_EQ(text["spate_http_gateway_forwarding{source=\"gate\"}"], 0);
+  for (const std::string url : {"http://a/", "http://b:81/"}) {
+    const std::string labels = "{source=\"gate\",upstream=\"" + url + "\"}";
+    EXPECT_EQ(text["spate_http_gateway_upstream_healthy" + labels], 1);
+    EXPECT_EQ(text["spate_http_gateway_upstream_checks_total" + labels], 0);
+  }
 }
 
 // ---- Prometheus

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "spate/net/bytes.h"
+#include "spate/net/connect.h"
 #include "spate/net/listener.h"
 #include "spate/net/stream.h"
 #include "spate/timer.h"

@@ -29,6 +29,7 @@ enum class HttpError {
   unknown_scheme = 12,
   // https or wss, and ClientOptions::tls is empty (not_supported).
   https_without_tls = 13,
+  unhealthy_status = 14,  // A response to a HealthCheck had none of its statuses.
 };
 
 SPATE_EXPORT const std::error_category& http_category();

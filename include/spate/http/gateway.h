@@ -118,7 +118,9 @@ class SPATE_EXPORT Gateway {
   // Makes a Gateway. Errors: EINVAL for a jar, or a name or an upgrade that is not a token; those
   // of Client::create(). EINVAL for `upstreams` without a server, with a weight, time or number out
   // of range, with a URL that has a path, is no http or https URL, or needs the TLS that `client`
-  // has not, with different schemes, a URL twice, or a key that is not a token or not used.
+  // has not, with different schemes, a URL twice, or a key that is not a token or not used. EINVAL
+  // for a `health_check` with another method, a path that does not begin with '/' or has a blank,
+  // an invalid host, a timeout above its interval, or no status.
   [[nodiscard("destroying the Gateway ends the exchanges in progress")]]
   static Result<Gateway> create(Loop& loop, GatewayOptions options = {});
 

@@ -55,6 +55,7 @@ class Workers;
 namespace spate::http {
 
 class Client;
+class Gateway;
 class InspectorCore;
 class Server;
 class WorkersServer;
@@ -103,6 +104,7 @@ class SPATE_EXPORT Inspector {
   // These and the next must belong to the Inspector's loop, and must not be moved while added.
   void add(std::string_view name, const Server& server);
   void add(std::string_view name, const Client& client);
+  void add(std::string_view name, const Gateway& gateway);  // With each of its upstreams.
   void add(std::string_view name, const ThreadPool& pool);
   // Adds numbers of the program. `read` is called for each query.
   void add(std::string_view name, OnRead read);

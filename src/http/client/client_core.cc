@@ -1,8 +1,6 @@
 #include "http/client/client_core.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cerrno>
 #include <new>
 #include <utility>
@@ -76,16 +74,14 @@ ClientCore::ClientCore(Loop& loop, ClientOptions options)
     : loop_(loop),
       options_(std::move(options)),
       head_limits_{.head = options_.max_head, .line = options_.max_head, .fields = SIZE_MAX},
-      random_(static_cast<std::uint64_t>(loop.now().count())),
+      random_(sys::random_seed(static_cast<std::uint64_t>(loop.now().count()))),
       settle_(loop, named<Timer, ActiveKind::http_call>([this] { settle(); })),
       end_of_loop_(loop, [this] { close(); }) {}
 
 ClientCore::~ClientCore() = default;
 
-// Parses the base URL. A seed that cannot be drawn is the time.
+// Parses the base URL.
 std::error_code ClientCore::prepare() {
-  std::array<std::byte, sizeof(random_)> seed;
-  if (sys::random_bytes(seed) == 0) random_ = std::bit_cast<std::uint64_t>(seed);
   if (options_.base_url.empty()) return {};
   Result<UrlUserinfo> split = take_userinfo(options_.base_url);
   Result<Url> url = split ? Url::parse(split->url) : std::unexpected(split.error());

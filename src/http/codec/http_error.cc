@@ -39,6 +39,8 @@ class HttpCategory final : public std::error_category {
         return "the URL's scheme is not http or https, or, for a WebSocket, ws or wss";
       case HttpError::https_without_tls:
         return "https needs a TlsContext: set ClientOptions::tls to TlsContext::client()";
+      case HttpError::unhealthy_status:
+        return "the status of the response to a health check is not a healthy one";
     }
     return "unknown error";
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <new>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "http/codec/characters.h"
@@ -19,6 +21,16 @@ namespace spate::http {
 GatewayCore::GatewayCore(Loop& loop, Client client, GatewayOptions options)
     : client_(std::move(client)), options_(std::move(options)) {
   if (options_.upstreams) pool_.emplace(loop, std::move(*options_.upstreams));
+}
+
+std::error_code GatewayCore::start_checks(Loop& loop, ClientOptions client, HealthCheck options) {
+  std::string header;
+  if (options_.proxy_protocol) header = proxy_header({}, {}, *options_.proxy_protocol);
+  auto checks =
+      HealthChecks::make(loop, *pool_, std::move(client), std::move(options), std::move(header));
+  if (!checks) return checks.error();
+  checks_ = std::move(*checks);
+  return {};
 }
 
 GatewayCore::~GatewayCore() {
@@ -80,11 +92,20 @@ Result<Gateway> Gateway::create(Loop& loop, GatewayOptions options) {
                         std::ranges::all_of(options.upgrades, is_protocol) &&
                         (!options.upstreams || http::is_valid(*options.upstreams, has_tls));
   if (!is_valid) return std::unexpected(system_error(EINVAL));
+  std::optional<HealthCheck> check;
+  if (options.upstreams) check = options.upstreams->health_check;
+  Result<ClientOptions> of_checks;
+  if (check) of_checks = health_check_client(options.client);
+  if (!of_checks) return std::unexpected(of_checks.error());
   Result<Client> client = Client::create(loop, std::move(options.client));
   if (!client) return std::unexpected(client.error());
   std::unique_ptr<GatewayCore> core(new (std::nothrow)
                                         GatewayCore(loop, std::move(*client), std::move(options)));
   if (core == nullptr) return std::unexpected(system_error(ENOMEM));
+  if (check) {
+    const auto error = core->start_checks(loop, std::move(*of_checks), std::move(*check));
+    if (error) return std::unexpected(error);
+  }
   return Gateway(std::move(core));
 }
 

@@ -4,8 +4,10 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
+#include "http/gateway/health_checks.h"
 #include "http/gateway/upstream_pool.h"
 #include "http/server/lifetime.h"
 #include "spate/http/client.h"
@@ -23,6 +25,8 @@ class GatewayCore {
   GatewayCore& operator=(const GatewayCore&) = delete;
   ~GatewayCore();
 
+  // Starts the checks of GatewayOptions::upstreams. Errors: those of HealthChecks::make().
+  std::error_code start_checks(Loop& loop, ClientOptions client, HealthCheck options);
   void forward(Exchange exchange);
   void forward(Exchange exchange, std::string_view upstream, OnUnreached on_unreached);
   GatewayMetrics metrics() const { return counts_; }
@@ -47,6 +51,7 @@ class GatewayCore {
   Forwarding* first_ = nullptr;
   GatewayMetrics counts_;
   Lifetime lifetime_;
+  std::unique_ptr<HealthChecks> checks_;
 };
 
 }  // namespace spate::http

@@ -1,15 +1,13 @@
 #include "http/gateway/upstream_pool.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cmath>
-#include <span>
 #include <utility>
 
 #include "base/backoff.h"
 #include "base/mix.h"
 #include "http/codec/characters.h"
+#include "http/gateway/health_checks.h"
 #include "spate/http/cookie.h"
 #include "spate/http/url.h"
 #include "sys/random.h"
@@ -55,12 +53,6 @@ bool is_valid_key(const UpstreamOptions& options) {
          (cookie.empty() || is_token(cookie));
 }
 
-std::uint64_t seed(Loop& loop) {
-  std::array<std::byte, sizeof(std::uint64_t)> bytes;
-  return sys::random_bytes(bytes) == 0 ? std::bit_cast<std::uint64_t>(bytes)
-                                       : static_cast<std::uint64_t>(loop.now().count());
-}
-
 // Returns whether no upstream is to blame: this machine lacks something, or the request is invalid.
 bool is_our_own(std::error_code error) {
   for (const std::errc each :
@@ -83,12 +75,15 @@ double score(const Backend& backend, std::uint64_t key) {
 
 bool is_valid(const UpstreamOptions& options, bool has_tls) {
   return are_valid(options.servers, has_tls) && is_valid_key(options) && options.attempts > 0 &&
+         (!options.health_check || is_valid(*options.health_check)) &&
          options.fail_window > Nanos{0} && options.first_rest > Nanos{0} &&
          options.max_rest >= options.first_rest && options.max_rest < kForever;
 }
 
 UpstreamPool::UpstreamPool(Loop& loop, UpstreamOptions options)
-    : loop_(loop), options_(std::move(options)), random_(seed(loop)) {
+    : loop_(loop),
+      options_(std::move(options)),
+      random_(sys::random_seed(static_cast<std::uint64_t>(loop.now().count()))) {
   for (Upstream& each : options_.servers) {
     std::string origin = Url::parse(each.url)->to_string();
     const std::uint64_t identity = hash(origin);
@@ -102,28 +97,35 @@ std::vector<UpstreamMetrics> UpstreamPool::metrics() const {
   std::vector<UpstreamMetrics> metrics;
   for (const Backend& each : backends_) {
     metrics.push_back({.url = each.url,
-                       .is_available = each.rests == 0,
+                       .is_available = each.is_healthy && each.rests == 0,
+                       .is_healthy = each.is_healthy,
                        .forwarding = each.forwarding,
                        .forwarded = each.forwarded,
-                       .failed = each.failed});
+                       .failed = each.failed,
+                       .outages = each.outages,
+                       .checks = each.checks,
+                       .failed_checks = each.failed_checks});
   }
   return metrics;
 }
 
 // ---- the choice
 
-bool UpstreamPool::is_available(const Backend& backend) const {
-  return backend.rests == 0 || (loop_.now() >= backend.rests_until && !backend.has_trial);
+UpstreamPool::Fitness UpstreamPool::fitness(const Backend& backend) const {
+  if (!backend.is_healthy) return Fitness::unhealthy;
+  const bool may_be_tried = loop_.now() >= backend.rests_until && !backend.has_trial;
+  return backend.rests == 0 || may_be_tried ? Fitness::available : Fitness::rests;
 }
 
 // If none is available, a request that may fail is better than one that is refused: a client whose
-// requests make every upstream fail must not be able to stop the service.
+// requests make every upstream fail must not be able to stop the service, nor a mistake in the
+// health check.
 Backend* UpstreamPool::choose(const Request& request, const std::vector<const Backend*>& tried) {
-  for (const bool may_rest : {false, true}) {
+  for (const Fitness least : {Fitness::available, Fitness::rests, Fitness::unhealthy}) {
     candidates_.clear();
     for (Backend& each : backends_) {
       const bool is_new = std::ranges::find(tried, &each) == tried.end();
-      if (is_new && (may_rest || is_available(each))) candidates_.push_back(&each);
+      if (is_new && fitness(each) >= least) candidates_.push_back(&each);
     }
     if (candidates_.empty()) continue;
     const bool hashes = options_.balance == UpstreamBalance::consistent_hash;
@@ -184,19 +186,43 @@ void UpstreamPool::rest(Backend& backend, std::error_code error) {
       static_cast<std::int64_t>(static_cast<double>(whole.count()) * share(random_++) / 2)};
   backend.rests_until = loop_.now() + whole - left_out;
   backend.fails = 0;
-  if (backend.rests++ == 0) report(backend, error, whole - left_out);
+  if (backend.rests++ == 0 && backend.is_healthy)
+    report(backend, {.error = error, .rest = whole - left_out});
 }
 
 void UpstreamPool::note_recovery(Backend& backend) {
   backend.rests = 0;
   backend.fails = 0;
-  report(backend, {}, Nanos{0});
+  if (backend.is_healthy) report(backend, {.is_available = true});
 }
 
-void UpstreamPool::report(const Backend& backend, std::error_code error, Nanos rest) {
+void UpstreamPool::report(Backend& backend, UpstreamChange change) {
+  backend.outages += !change.is_available;
   if (!options_.on_change) return;
-  options_.on_change(
-      {.url = backend.url, .is_available = backend.rests == 0, .error = error, .rest = rest});
+  change.url = backend.url;
+  change.is_healthy = backend.is_healthy;
+  options_.on_change(change);
+}
+
+// ---- health checks
+
+void UpstreamPool::note_check(Backend& backend, std::error_code error,
+                              std::optional<Status> status) {
+  if (is_our_own(error)) return;
+  const bool is_first = backend.checks++ == 0;
+  const bool has_failed = static_cast<bool>(error);
+  backend.failed_checks += has_failed;
+  if (backend.is_healthy != has_failed) {
+    backend.contradictions = 0;
+    return;
+  }
+  const HealthCheck& check = *options_.health_check;
+  const unsigned enough = has_failed ? (is_first ? 1 : check.fall) : check.rise;
+  if (++backend.contradictions < enough) return;
+  backend.contradictions = 0;
+  backend.is_healthy = !has_failed;
+  if (!has_failed) return note_recovery(backend);
+  if (backend.rests == 0) report(backend, {.error = error, .status = status});
 }
 
 // ---- UpstreamUse

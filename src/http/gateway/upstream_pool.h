@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
 #include "spate/http/request.h"
+#include "spate/http/status.h"
 #include "spate/http/upstreams.h"
 #include "spate/loop.h"
 #include "spate/time.h"
@@ -29,6 +31,11 @@ struct Backend {
   unsigned rests = 0;          // Since it was available. 0: it is available.
   Nanos rests_until{0};
   bool has_trial = false;      // The request after a rest is in progress.
+  bool is_healthy = true;      // By its checks.
+  unsigned contradictions = 0;  // Checks in a row whose result is not `is_healthy`.
+  std::uint64_t outages = 0;
+  std::uint64_t checks = 0;
+  std::uint64_t failed_checks = 0;
 };
 
 // Returns whether a Gateway accepts the options. `has_tls`: its Client can reach https.
@@ -44,19 +51,28 @@ class UpstreamPool {
   // Returns the upstream for a request that has tried others. Null if it has tried all.
   Backend* choose(const Request& request, const std::vector<const Backend*>& tried);
   unsigned attempts() const { return options_.attempts; }
+  std::vector<Backend>& backends() { return backends_; }
+
+  // Takes the result of a health check; `status` is that of HttpError::unhealthy_status. May call
+  // user code.
+  void note_check(Backend& backend, std::error_code error, std::optional<Status> status);
   std::vector<UpstreamMetrics> metrics() const;
 
  private:
   friend class UpstreamUse;
 
-  bool is_available(const Backend& backend) const;
+  // How well an upstream suits a request.
+  enum class Fitness : std::uint8_t { unhealthy, rests, available };
+
+  Fitness fitness(const Backend& backend) const;
+  bool is_available(const Backend& backend) const { return fitness(backend) == Fitness::available; }
   Backend& least_loaded();
   Backend& by_hash(const Request& request);
   std::string key_of(const Request& request) const;
   void note_failure(Backend& backend, std::error_code error);
   void rest(Backend& backend, std::error_code error);
   void note_recovery(Backend& backend);
-  void report(const Backend& backend, std::error_code error, Nanos rest);
+  void report(Backend& backend, UpstreamChange change);
 
   Loop& loop_;
   UpstreamOptions options_;

@@ -6,6 +6,7 @@
 
 #include "http/inspector/inspector_core.h"
 #include "spate/http/client.h"
+#include "spate/http/gateway.h"
 #include "spate/offload.h"
 
 namespace spate::http {
@@ -65,6 +66,27 @@ void read_client(Readings& readings, const ClientMetrics& metrics) {
   counter(readings, "not retried", metrics.not_retried);
 }
 
+void read_gateway(Readings& readings, const Gateway& gateway) {
+  const GatewayMetrics metrics = gateway.metrics();
+  gauge(readings, "forwarding", metrics.forwarding);
+  gauge(readings, "tunnels", metrics.tunnels);
+  counter(readings, "forwarded", metrics.forwarded);
+  counter(readings, "unreached", metrics.unreached);
+  counter(readings, "failed", metrics.failed);
+  counter(readings, "retried", metrics.retried);
+  for (const UpstreamMetrics& each : gateway.upstreams()) {
+    const auto labels = {Label{"upstream", each.url}};
+    gauge(readings, "upstream_available", each.is_available, labels);
+    gauge(readings, "upstream_healthy", each.is_healthy, labels);
+    gauge(readings, "upstream_forwarding", each.forwarding, labels);
+    counter(readings, "upstream_forwarded", each.forwarded, labels);
+    counter(readings, "upstream_failed", each.failed, labels);
+    counter(readings, "upstream_outages", each.outages, labels);
+    counter(readings, "upstream_checks", each.checks, labels);
+    counter(readings, "upstream_failed_checks", each.failed_checks, labels);
+  }
+}
+
 void read_pool(Readings& readings, const ThreadPool& pool) {
   gauge(readings, "threads", pool.threads());
   gauge(readings, "queued", pool.queued());
@@ -97,6 +119,10 @@ void Inspector::add(std::string_view name, const WorkersServer& server) {
 void Inspector::add(std::string_view name, const Client& client) {
   core_->add(name, "http_client",
              [&client](Readings& readings) { read_client(readings, client.metrics()); });
+}
+void Inspector::add(std::string_view name, const Gateway& gateway) {
+  core_->add(name, "http_gateway",
+             [&gateway](Readings& readings) { read_gateway(readings, gateway); });
 }
 void Inspector::add(std::string_view name, const ThreadPool& pool) {
   core_->add(name, "thread_pool", [&pool](Readings& readings) { read_pool(readings, pool); });

@@ -19,19 +19,6 @@ constexpr std::string_view kWatchdog = "WATCHDOG=1";
 
 }  // namespace
 
-bool BackgroundTimer::start_repeating(Nanos interval) {
-  if (is_active()) return true;
-  if (!timer_.start(interval, interval)) return false;
-  timer_.loop().unref();
-  return true;
-}
-
-void BackgroundTimer::stop() {
-  if (!is_active()) return;
-  timer_.stop();
-  timer_.loop().ref();
-}
-
 ServiceManagerLink::ServiceManagerLink(Loop& loop, sys::Descriptor socket, const Address& manager,
                                        Nanos watchdog)
     : loop_(loop),

@@ -7,29 +7,12 @@
 #include <string>
 #include <string_view>
 
+#include "core/background_timer.h"
 #include "spate/hooks.h"
 #include "spate/net/address.h"
-#include "spate/timer.h"
 #include "sys/descriptor.h"
 
 namespace spate {
-
-// A Timer that does not keep its loop alive.
-class BackgroundTimer {
- public:
-  BackgroundTimer(Loop& loop, Delegate<Timer> callback) : timer_(loop, callback) {}
-  ~BackgroundTimer() { stop(); }
-  BackgroundTimer(const BackgroundTimer&) = delete;
-  BackgroundTimer& operator=(const BackgroundTimer&) = delete;
-
-  // Returns false when memory runs out.
-  bool start_repeating(Nanos interval);
-  void stop();
-  bool is_active() const { return timer_.is_active(); }
-
- private:
-  Timer timer_;
-};
 
 class ServiceManagerLink {
  public:
