@@ -55,7 +55,7 @@ LAYERS = {
 
 # The layer of a public header of include/spate that is not core's.
 BESIDE_CORE = {"offload": "pool", "file": "file",
-               "file_writer": "file", "c_loop": "c"}
+               "file_writer": "file", "watch": "file", "c_loop": "c"}
 
 # The room of a public header of net; those that are not here belong to net itself.
 ROOMS = {

@@ -31,6 +31,7 @@ enum class ActiveKind : std::uint8_t {
   signal,         // Signal.
   child,          // Child; a process of spawn().
   stat,           // Stat.
+  watch,          // Watch.
   async,          // Async.
   prepare,        // Prepare.
   check,          // Check.

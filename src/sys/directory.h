@@ -18,6 +18,13 @@ inline long open_root(const char* path) {
   return opened(::open(path, O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
+// Opens a directory to list it.
+inline long open_to_list(const char* path, bool follow) {
+  if (const int error = injected(SystemCall::open)) return -error;
+  const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW);
+  return opened(::openat(AT_FDCWD, path, flags));
+}
+
 // The file may be of any kind: a pipe without a writer must not block, and a terminal must not
 // become the controlling one.
 inline constexpr int kToRead = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
@@ -95,12 +102,20 @@ class Directory {
   int fd() const { return ::dirfd(stream_); }
   // Returns nullptr at the end. Valid until the next call.
   const char* next() {
-    const dirent* entry = ::readdir(stream_);
-    return entry == nullptr ? nullptr : entry->d_name;
+    entry_ = ::readdir(stream_);
+    return entry_ == nullptr ? nullptr : entry_->d_name;
+  }
+  // Returns whether the name that next() returned is that of a directory, and not of a link to one.
+  bool is_at_directory() const {
+    if (entry_->d_type != DT_UNKNOWN) return entry_->d_type == DT_DIR;
+    FileStatus status;
+    return status_at(fd(), entry_->d_name, status) >= 0 &&
+           status.kind == FileStatus::Kind::directory;
   }
 
  private:
   DIR* stream_;
+  const dirent* entry_ = nullptr;
 };
 
 }  // namespace spate::sys

@@ -1,9 +1,16 @@
-// Watching paths: inotify and lstat().
+// Watches paths: inotify and lstat().
 #pragma once
 
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
 
 #include "sys/descriptor.h"
 
@@ -25,7 +32,48 @@ inline long inotify_add(int inotify, const char* path, Follow follow) {
   return result_of(::inotify_add_watch(inotify, path, kChanges | link));
 }
 
+// Watches a directory for `mask` and for its unmounting. Replaces an earlier mask.
+inline long inotify_watch(int inotify, const char* path, std::uint32_t mask, Follow follow) {
+  if (const int error = injected(SystemCall::inotify_add_watch)) return -error;
+  const std::uint32_t link = follow == Follow::no ? IN_DONT_FOLLOW : 0;
+  return result_of(::inotify_add_watch(inotify, path, mask | link | IN_ONLYDIR));
+}
+
 inline void inotify_remove(int inotify, int watch) { ::inotify_rm_watch(inotify, watch); }
+
+struct InotifyRecord {
+  int watch = -1;  // -1: the queue has overflowed.
+  std::uint32_t mask = 0;
+  std::uint32_t cookie = 0;  // Equal for the two halves of a move.
+  std::string_view name{};   // Empty: the watched directory itself.
+  std::size_t end = 0;       // Its end among the bytes.
+};
+
+// Reads the record at `offset` of bytes that were read from inotify. False at the end, and if the
+// record is incomplete.
+inline bool read_record(std::span<const char> bytes, std::size_t offset, InotifyRecord& record) {
+  inotify_event head{};
+  if (offset > bytes.size() || bytes.size() - offset < sizeof(head)) return false;
+  std::memcpy(&head, bytes.data() + offset, sizeof(head));
+  offset += sizeof(head);
+  if (bytes.size() - offset < head.len) return false;
+  const char* name = bytes.data() + offset;  // Padded with zero bytes.
+  record = {.watch = head.wd,
+            .mask = head.mask,
+            .cookie = head.cookie,
+            .name = {name, head.len == 0 ? 0 : ::strnlen(name, head.len)},
+            .end = offset + head.len};
+  return true;
+}
+
+// Makes a path absolute. Returns 0 or a negated errno.
+inline long make_absolute(std::string& path) {
+  if (path.starts_with('/')) return 0;
+  char directory[PATH_MAX];
+  if (::getcwd(directory, sizeof(directory)) == nullptr) return -errno;
+  path.insert(0, std::string(directory) + '/');
+  return 0;
+}
 
 inline long look_at(const char* path, Follow follow, struct stat& status) {
   if (const int error = injected(SystemCall::lstat)) return -error;
