@@ -29,6 +29,9 @@ constexpr std::string_view kUsage =
     "  --listing            lists directories that have no index.html\n"
     "  --hidden             serves names that begin with a dot, too\n"
     "  --workers N          threads; one per processor if it is not given\n"
+    "  --cache MIB          memory of each thread for the contents of files; 16 if it is not "
+    "given,\n"
+    "                       0 for none. A changed file is noticed after a second\n"
     "  --log                prints a line for each request, in the combined log format\n"
     "  --inspect [HOST:]PORT  shows what it does to browsers of this host\n"
     "  --version            prints the version of spate\n"
@@ -53,12 +56,14 @@ struct Settings {
 
 [[noreturn]] void misuse(const std::string& what) { fail(2, what + "; see spate-httpd --help"); }
 
-unsigned parse_count(const std::string& text) {
+unsigned parse_count(const std::string& option, const std::string& text, unsigned least,
+                     unsigned most) {
   unsigned count = 0;
   const char* end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, count);
-  if (parsed.ec != std::errc() || parsed.ptr != end || count < 1 || count > 1024)
-    misuse("--workers needs a number from 1 to 1024, not \"" + text + "\"");
+  if (parsed.ec != std::errc() || parsed.ptr != end || count < least || count > most)
+    misuse(option + " needs a number from " + std::to_string(least) + " to " +
+           std::to_string(most) + ", not \"" + text + "\"");
   return count;
 }
 
@@ -87,7 +92,10 @@ void take_option(Settings& settings, const std::string& option, Arguments& argum
   if (option == "--port") {
     settings.port = arguments.value_of(option);
   } else if (option == "--workers") {
-    settings.workers = parse_count(arguments.value_of(option));
+    settings.workers = parse_count(option, arguments.value_of(option), 1, 1024);
+  } else if (option == "--cache") {
+    settings.files.cache_size = std::uint64_t{1024 * 1024} *
+                                parse_count(option, arguments.value_of(option), 0, 1024 * 1024);
   } else if (option == "--listing") {
     settings.files.listing = true;
   } else if (option == "--hidden") {

@@ -6,7 +6,8 @@
        static void version();     // calls bench_version()
      };
 
-   It may define kUserBytes, the memory that the contestant itself adds to a connection. `socket`
+   It may define kUserBytes, the memory that the contestant itself adds to a connection, and
+   remove_files(), which a signal handler calls at the end. `socket`
    is bound to a port of 127.0.0.1, non-blocking, and listens already if it is TCP's. Each thread
    has its own Server with its own port. The client distributes its connections evenly, so
    neither hand-over between threads nor hashing affects the result. If there is only one thread,
@@ -164,7 +165,10 @@ class ServerProgram {
                               "tally %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %zu %zu\n",
                               sum.bytes, sum.accepted, sum.closed, sum.expired, heap, user_bytes);
     tell({line, std::size_t(size)});
-    if (signal == SIGTERM) _exit(0);
+    if (signal == SIGTERM) {
+      if constexpr (requires { Server::remove_files(); }) Server::remove_files();
+      _exit(0);
+    }
     errno = error;
   }
 

@@ -10,6 +10,7 @@
 #include "spate/http/files.h"
 #include "support/open_fds.h"
 #include "support/own_tree.h"
+#include "support/pool_work.h"
 
 namespace spate::testing {
 namespace {
@@ -201,9 +202,10 @@ TEST_F(Http2Files, UseOneDescriptorPerResponse) {
   std::vector<std::int32_t> ids;
   for (std::uint32_t i = 0; i < kStreams; ++i)
     ids.push_back(client->get("/long", {{"range", ranges}}));
-  turns();
+  finish_in_pool(loop_, [this] { turns(); });
   EXPECT_LE(open_fds().size(), before + kStreams);
   open_windows(*client);
+  finish_in_pool(loop_, [this] { turns(); });
   for (const std::int32_t id : ids) {
     EXPECT_EQ(client->answers[id].status, 206);
     EXPECT_TRUE(client->answers[id].is_ended);

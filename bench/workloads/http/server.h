@@ -3,9 +3,11 @@
 #define BENCH_WORKLOADS_HTTP_SERVER_H
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <ctime>
 #include <string>
 #include <string_view>
 
@@ -36,5 +38,38 @@ inline int bench_file() {
   }();
   return file;
 }
+
+// The same file by its name, in a directory that only remove() deletes. It was written an hour ago.
+class BenchFileTree {
+ public:
+  static const std::string& directory() {
+    static const std::string made = make();
+    return made;
+  }
+  // May be called by a signal handler.
+  static void remove() {
+    if (file_.empty()) return;
+    unlink(file_.c_str());
+    rmdir(directory_.c_str());
+  }
+
+ private:
+  static std::string make() {
+    directory_ = bench_temporary_directory() + std::string("/spate-bench-XXXXXX");
+    if (mkdtemp(directory_.data()) == nullptr) bench_die(directory_.c_str());
+    file_ = directory_ + "/file";
+    const int fd = open(file_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    const std::string bytes(kFileSize, 'f');
+    const timespec times[2] = {{time(nullptr) - 3600, 0}, {time(nullptr) - 3600, 0}};
+    if (fd < 0 || write(fd, bytes.data(), bytes.size()) != ssize_t(bytes.size()) ||
+        futimens(fd, times) != 0)
+      bench_die(file_.c_str());
+    close(fd);
+    return directory_;
+  }
+
+  static inline std::string directory_;
+  static inline std::string file_;
+};
 
 #endif

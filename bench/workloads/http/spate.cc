@@ -1,6 +1,7 @@
-// A service of http::Server: answers are given where the request is seen, files by sendfile,
+// A service of http::Server: answers are given where the request is seen, files by http::Files,
 // uploads counted as they come.
 #include <spate/http/exchange.h>
+#include <spate/http/files.h>
 #include <spate/http/server.h>
 #include <spate/net/listener.h>
 
@@ -33,6 +34,7 @@ class Server final : public spate::http::Service {
  public:
   Server(int socket, const ServerOptions& options, Tally& tally)
       : loop_(bench_loop(options.argc, options.argv)),
+        files_(std::move(*spate::http::Files::open(BenchFileTree::directory()))),
         server_(std::move(*spate::http::Server::create(*loop_, *this))),
         listener_(std::move(*spate::Listener::adopt(
             *loop_, socket, [this, &tally](spate::Stream stream, const spate::Address&) {
@@ -47,18 +49,19 @@ class Server final : public spate::http::Service {
     } else if (path == "/page") {
       exchange.respond(Status::ok, bench_page(), Exchange::kText);
     } else if (path == "/file") {
-      exchange.begin(Status::ok, {}, kFileSize);
-      if (!exchange.send_file(dup(bench_file()), 0, kFileSize)) exchange.end();
+      files_.serve(std::move(exchange));
     } else {
       new Upload(std::move(exchange));
     }
   }
 
   void run() { loop_->run(); }
+  static void remove_files() { BenchFileTree::remove(); }
   static void version() { bench_version("0.1.0", nullptr); }
 
  private:
   std::unique_ptr<spate::Loop> loop_;
+  spate::http::Files files_;
   spate::http::Server server_;
   spate::Listener listener_;
 };

@@ -17,15 +17,31 @@
 // one or several ranges, are supported. A directory is served by its index file, or, by option, as
 // a list; without a trailing '/' the client is redirected.
 //
-// Blocking: opening a file, and reading one that is not in the page cache, blocks the loop until
-// the disk has responded. Up to 8 KiB are read at once and sent with the header section. Larger
-// files are sent by Stream::send_file(), in pieces as the client reads, without a copy in memory.
+// Slow disks: the loop's thread does not wait for one. Names and bytes that are in the kernel's
+// cache are read at once. A thread of `pool` opens and reads everything else, and the response
+// follows from the loop. It reads all bytes of file systems without RWF_NOWAIT (NFS, FUSE,
+// overlayfs), and all files on kernels before 5.12.
+// Up to 8 KiB are sent with the header section. Larger files that are not in memory are sent by
+// Exchange::send_file(), in pieces of 512 KiB as the client reads, without a copy in memory. A
+// piece is sent when samples of it are in the page cache; pages that leave it before they were sent
+// are read on the loop.
+//
+// Cache: the contents of settled files (unchanged for two seconds) stay in memory, small ones from
+// the first request on, others from the second. They are compared with the file at most every
+// `check_every`, by device, inode, size and both times: a replaced file is served after that time
+// at the latest. Bytes that are being sent stay in memory until they were sent, beside the budget.
+//
+// Consistency: the length, the ETag and the bytes are those of one open file, or of one content in
+// memory. If a file becomes shorter while it is sent, the connection is reset.
 //
 // Ownership: keeps the root open, also if it is renamed. Must outlive its Servers, but not the
-// Exchanges passed to it, to which it responds at once.
-// Threads: one at a time. Each worker needs its own Files.
+// Exchanges passed to it. An Exchange may be responded to later, and gets no more calls of its
+// handler then. If the client disconnects, its work in the pool is cancelled.
+// Errors: 503 if the pool refuses the work, or descriptors or memory run out.
+// Threads: one at a time. Each worker needs its own Files, and has its own cache.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -34,8 +50,12 @@
 #include "spate/export.h"
 #include "spate/http/exchange.h"
 #include "spate/http/server.h"
+#include "spate/offload.h"
+#include "spate/time.h"
 
 namespace spate::http {
+
+class FileTree;
 
 struct FilesOptions {
   std::string index = "index.html";  // The file that is served for a directory; empty: none.
@@ -45,6 +65,11 @@ struct FilesOptions {
   // and is not older. For compressible types only; costs an open() for each candidate.
   bool precompressed = false;
   std::string cache_control{};  // The Cache-Control field of responses with a file.
+  // The most bytes of the cache, with about a KiB for each entry; zero: no cache.
+  std::uint64_t cache_size = 16 * 1024 * 1024;
+  std::uint64_t max_cached_file = 1024 * 1024;  // Larger files are not kept in memory.
+  Nanos check_every{1'000'000'000};  // Zero: a file in the cache is compared at each request.
+  ThreadPool* pool = &ThreadPool::shared();  // Must outlive the Files and its exchanges.
 };
 
 class SPATE_EXPORT Files final : public Service {
@@ -63,9 +88,8 @@ class SPATE_EXPORT Files final : public Service {
   void on_request(Exchange exchange) override;
 
  private:
-  class Tree;
-  explicit Files(std::unique_ptr<Tree> tree);
-  std::unique_ptr<Tree> tree_;
+  explicit Files(std::shared_ptr<FileTree> tree);
+  std::shared_ptr<FileTree> tree_;
 };
 
 }  // namespace spate::http

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "http/server/exchange_state.h"
-#include "http/server/file_ranges.h"
 #include "spate/http/date.h"
 #include "spate/loop.h"
 
@@ -16,9 +15,9 @@ namespace spate::http {
 
 namespace {
 
-// Files up to this size are read and sent with the header section. Above it sendfile() costs less
-// than the copy.
-constexpr std::size_t kMostRead = 8 * 1024;
+// Contents up to this size are copied and sent with the header section. Larger ones are sent from
+// the cache's memory.
+constexpr std::size_t kMostCopied = 8 * 1024;
 
 std::string hexadecimal(std::uint64_t number) {
   std::array<char, 16> digits;
@@ -54,12 +53,10 @@ std::string boundary_of(const std::string& etag, Nanos now) {
 
 }  // namespace
 
-FileResponse::FileResponse(Exchange& exchange, Fields& fields, OpenFile& file,
-                           std::string_view content_type)
+FileResponse::FileResponse(Exchange& exchange, Fields& fields, const FileToSend& file)
     : exchange_(exchange),
       fields_(fields),
       file_(file),
-      content_type_(content_type),
       etag_(etag_of(file.status)),
       now_(std::chrono::floor<std::chrono::seconds>(exchange.loop().wall_now())) {
   const std::chrono::sys_seconds written{std::chrono::seconds(file.status.seconds)};
@@ -113,65 +110,83 @@ void FileResponse::send_by_range(std::string_view range) {
   if (requested.ranges().size() > 1) return send_ranges(requested.ranges());
   const ByteRange only = requested.ranges().front();
   fields_.set(FieldId::content_range, format_content_range(only, size(), text));
-  fields_.set(FieldId::content_type, content_type_);
+  fields_.set(FieldId::content_type, file_.type);
   send_part(Status::partial_content, only);
 }
 
 void FileResponse::send_whole() {
-  fields_.set(FieldId::content_type, content_type_);
+  fields_.set(FieldId::content_type, file_.type);
   if (size() != 0) return send_part(Status::ok, {.first = 0, .last = size() - 1});
   exchange_.respond(Status::ok, fields_);
 }
 
-// If the file shrinks meanwhile, the connection is reset: the declared size cannot be sent any
-// more.
 void FileResponse::send_part(Status status, ByteRange part) {
-  const bool is_read = part.size() <= kMostRead && exchange_.request().method() == Method::get;
-  if (!is_read) {
-    if (exchange_.begin(status, fields_, part.size()) && send_file(std::move(file_.file), part))
-      exchange_.end();
+  if (exchange_.request().method() != Method::get) {
+    if (exchange_.begin(status, fields_, part.size())) exchange_.end();
     return;
   }
-  std::array<std::byte, kMostRead> room;
-  const long count = sys::read_at(file_.file.get(), room.data(), part.size(),
-                                  static_cast<std::int64_t>(part.first));
-  if (count == static_cast<long>(part.size())) {
-    exchange_.respond(status, fields_, Bytes(room).first(part.size()));
-  } else {
-    exchange_.respond(Status::internal_server_error, "the file cannot be read\n");
-  }
+  if (file_.content != nullptr) return send_from_memory(status, part);
+  if (!exchange_.begin(status, fields_, part.size())) return;
+  std::vector<FileSender::Part> parts;
+  parts.push_back({.head = {}, .range = part});
+  send_from_file(std::move(parts), {});
 }
 
-// The Exchange takes ownership of the descriptor.
-bool FileResponse::send_file(sys::Descriptor file, ByteRange part) {
-  if (!file.is_open() || exchange_.send_file(file.get(), part.first, part.size())) {
-    exchange_.abort();
-    return false;
+void FileResponse::send_from_memory(Status status, ByteRange part) {
+  const auto offset = static_cast<std::size_t>(part.first);
+  const auto count = static_cast<std::size_t>(part.size());
+  if (count <= kMostCopied) {
+    exchange_.respond(status, fields_, file_.content->front().subspan(offset, count));
+    return;
   }
-  file.release();
-  return true;
+  Buffer bytes;
+  if (bytes.append_shared(*file_.content, offset, count))
+    exchange_.respond(status, fields_, std::move(bytes));
+  else
+    exchange_.respond(Status::service_unavailable);
 }
 
 void FileResponse::send_ranges(std::span<const ByteRange> ranges) {
   const std::string boundary = boundary_of(etag_, exchange_.loop().now());
   const std::string end = "\r\n--" + boundary + "--\r\n";
-  std::vector<FileRanges::Part> parts;
+  std::vector<FileSender::Part> parts;
   std::uint64_t total = end.size();
   for (const ByteRange& range : ranges) {
     char text[kMostContentRange];
     std::string head = (parts.empty() ? "--" : "\r\n--") + boundary + "\r\nContent-Type: ";
-    head.append(content_type_).append("\r\nContent-Range: ");
+    head.append(file_.type).append("\r\nContent-Range: ");
     head.append(format_content_range(range, size(), text)).append("\r\n\r\n");
     total += head.size() + range.size();
     parts.push_back({.head = std::move(head), .range = range});
   }
   fields_.set(FieldId::content_type, "multipart/byteranges; boundary=" + boundary);
   if (!exchange_.begin(Status::partial_content, fields_, total)) return;
+  if (file_.content != nullptr) return send_ranges_from_memory(parts, end);
+  send_from_file(std::move(parts), end);
+}
+
+void FileResponse::send_ranges_from_memory(const std::vector<FileSender::Part>& parts,
+                                           std::string_view end) {
+  Buffer all;
+  bool has_memory = true;
+  for (const FileSender::Part& part : parts) {
+    has_memory = has_memory && all.append(part.head) &&
+                 all.append_shared(*file_.content, static_cast<std::size_t>(part.range.first),
+                                   static_cast<std::size_t>(part.range.size()));
+  }
+  if (has_memory && all.append(end) && exchange_.write(std::move(all)))
+    exchange_.end();
+  else
+    exchange_.abort();
+}
+
+void FileResponse::send_from_file(std::vector<FileSender::Part> parts, std::string end) {
+  auto source = std::make_shared<FileSender::Source>(file_.root, std::move(*file_.file));
   ExchangeState& state = *ExchangeState::of(exchange_);
-  std::unique_ptr<FileRanges> sender(new (std::nothrow) FileRanges(
-      std::move(exchange_), std::move(file_.file), std::move(parts), end));
+  std::unique_ptr<FileSender> sender(new (std::nothrow) FileSender(
+      std::move(exchange_), std::move(source), std::move(parts), std::move(end), file_.pool));
   if (sender == nullptr) return;
-  FileRanges& sending = *sender;
+  FileSender& sending = *sender;
   state.own(std::move(sender));
   sending.go_on();
 }

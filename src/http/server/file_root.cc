@@ -2,6 +2,8 @@
 
 #include <cerrno>
 
+#include "sys/page_cache.h"
+
 namespace spate::http {
 
 namespace {
@@ -16,13 +18,19 @@ Result<FileRoot> FileRoot::open(const std::string& directory) {
   const long root = sys::open_root(directory.c_str());
   if (root < 0) return std::unexpected(sys::error_code(root));
   sys::Descriptor opened(root);
-  const long probe = sys::open_beneath(opened.get(), ".");
+  const long probe = sys::open_beneath(opened.get(), ".", Waiting::allowed);
   const sys::Descriptor closed_at_once(probe);
-  return FileRoot(std::move(opened), probe != -ENOSYS && probe != -EPERM);
+  Abilities abilities{.has_openat2 = probe != -ENOSYS && probe != -EPERM, .finds_at_once = false};
+  if (abilities.has_openat2 && sys::medium_of(opened.get()) != sys::Medium::other) {
+    const long again = sys::open_beneath(opened.get(), ".", Waiting::never);
+    const sys::Descriptor also_closed(again);
+    abilities.finds_at_once = again >= 0 || again == -EAGAIN;
+  }
+  return FileRoot(std::move(opened), abilities);
 }
 
-Result<OpenFile> FileRoot::find(const std::string& path) const {
-  const long file = open_path(path.empty() ? "." : path);
+Result<OpenFile> FileRoot::find(const std::string& path, Waiting waiting) const {
+  const long file = open_path(path.empty() ? "." : path, waiting);
   if (file < 0) return std::unexpected(sys::error_code(file));
   OpenFile found{.file = sys::Descriptor(file), .status = {}};
   const long error = sys::status_of(found.file.get(), found.status);
@@ -30,12 +38,38 @@ Result<OpenFile> FileRoot::find(const std::string& path) const {
   return found;
 }
 
-long FileRoot::open_path(const std::string& path) const {
-  if (!has_openat2_) return walk(path);
+// A file of another file system is opened by a thread that may wait.
+long FileRoot::open_path(const std::string& path, Waiting waiting) const {
+  if (waiting == Waiting::never) {
+    if (!abilities_.finds_at_once) return -EAGAIN;
+    const long file = sys::open_beneath(root_.get(), path.c_str(), waiting);
+    return file == -EXDEV ? -EAGAIN : file;
+  }
+  if (!abilities_.has_openat2) return walk(path);
   long file = -EAGAIN;
   for (int tries = 0; tries < kMostTries && file == -EAGAIN; ++tries)
-    file = sys::open_beneath(root_.get(), path.c_str());
+    file = sys::open_beneath(root_.get(), path.c_str(), waiting);
   return file;
+}
+
+long FileRoot::read(int file, std::span<std::byte> room, std::int64_t offset,
+                    Waiting waiting) const {
+  if (waiting == Waiting::allowed) return sys::read_at(file, room.data(), room.size(), offset);
+  if (!abilities_.finds_at_once) return -EAGAIN;
+  const long count = sys::read_at_once(file, room.data(), room.size(), offset);
+  if (count != -EOPNOTSUPP) return count;
+  // tmpfs does not support the flag, and needs no disk.
+  return sys::medium_of(file) == sys::Medium::memory
+             ? sys::read_at(file, room.data(), room.size(), offset)
+             : -EAGAIN;
+}
+
+long FileRoot::prepare(int file, std::size_t size, std::int64_t offset, Waiting waiting) const {
+  if (waiting == Waiting::allowed) return sys::bring_into_memory(file, size, offset);
+  if (!abilities_.finds_at_once) return -EAGAIN;
+  const long result = sys::find_in_memory(file, size, offset);
+  if (result != -EOPNOTSUPP) return result;
+  return sys::medium_of(file) == sys::Medium::memory ? 0 : -EAGAIN;
 }
 
 // Opens each component without following links, so that the path cannot leave the root.

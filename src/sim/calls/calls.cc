@@ -464,6 +464,12 @@ ssize_t spate_sim_sendfile(int fd, int file, off_t* offset, std::size_t size) {
       fd, [&](Socket& socket) { return sim::send_file(socket, file, offset, size); });
 }
 
+// Whether a page is in memory depends on the machine.
+ssize_t spate_sim_preadv2(int fd, const iovec* pieces, int count, off_t offset, int flags) {
+  if (Kernel::current() != nullptr) return sim::returned(-EOPNOTSUPP);
+  return ::preadv2(fd, pieces, count, offset, flags);
+}
+
 int spate_sim_shutdown(int fd, int how) {
   if (!sim::is_simulated(fd)) return ::shutdown(fd, how);
   return static_cast<int>(

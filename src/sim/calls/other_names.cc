@@ -25,6 +25,7 @@ ssize_t spate_faulty_preadv(int fd, const iovec* pieces, int count, off_t offset
 ssize_t spate_faulty_pwritev(int fd, const iovec* pieces, int count, off_t offset);
 int spate_sim_fcntl(int fd, int command, ...);
 int spate_sim_lstat(const char* path, struct stat* status);
+ssize_t spate_sim_preadv2(int fd, const iovec* pieces, int count, off_t offset, int flags);
 ssize_t spate_faulty_sendfile(int to, int file, off_t* offset, std::size_t size);
 
 ssize_t spate_sim_read_chk(int fd, void* data, std::size_t size, std::size_t room) {
@@ -74,6 +75,10 @@ int spate_sim_openat64_2(int directory, const char* path, int flags) {
 
 ssize_t spate_sim_preadv64(int fd, const iovec* pieces, int count, off_t offset) {
   return spate_faulty_preadv(fd, pieces, count, offset);
+}
+
+ssize_t spate_sim_preadv64v2(int fd, const iovec* pieces, int count, off_t offset, int flags) {
+  return spate_sim_preadv2(fd, pieces, count, offset, flags);
 }
 
 ssize_t spate_sim_pwritev64(int fd, const iovec* pieces, int count, off_t offset) {
