@@ -19,11 +19,11 @@ using Disposition = Signals::Disposition;
 std::mutex guard;
 std::atomic<int> handlers_running{0};
 
-void answer(CopyRequest& request, Disposition& disposition);
+void respond(CopyRequest& request, Disposition& disposition);
 
 void handle(int signum, siginfo_t* info, void* context) {
   if (CopyRequest* request = request_in(info, context))
-    return answer(*request, Signals::dispositions[signum]);
+    return respond(*request, Signals::dispositions[signum]);
   const int saved = errno;
   // Counted before the table is read. remove_loop() clears its entry before it reads the count, so
   // it waits for every handler that found the entry.
@@ -51,9 +51,9 @@ void set_found(Disposition& disposition, const struct sigaction& found) {
   disposition.next = is_copy(found) ? found.sa_sigaction : nullptr;
 }
 
-// Answers another copy, on any thread. That copy holds the guard of its table, so this does not
+// Responds to another copy, on any thread. That copy holds the guard of its table, so this does not
 // wait for ours.
-void answer(CopyRequest& request, Disposition& disposition) {
+void respond(CopyRequest& request, Disposition& disposition) {
   const std::unique_lock lock(guard, std::try_to_lock);
   if (!lock.owns_lock()) return;
   request.is_done = true;

@@ -306,7 +306,7 @@ Http2Tunnels Nghttp2Session::tunnels() const {
   return are_taken ? Http2Tunnels::taken : Http2Tunnels::refused;
 }
 
-bool Nghttp2Session::answer(std::int32_t id, std::span<const Http2Field> head, Http2End end) {
+bool Nghttp2Session::respond(std::int32_t id, std::span<const Http2Field> head, Http2End end) {
   Names names(head);
   if (names.data() == nullptr) return false;
   const nghttp2_data_provider body = {.source = {}, .read_callback = Calls::read_piece};

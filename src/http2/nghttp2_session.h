@@ -32,7 +32,7 @@ class Nghttp2Session final : public Http2Session {
   bool inform(std::int32_t id, std::span<const Http2Field> head) override;
   std::int32_t request(Http2Stream& stream, std::span<const Http2Field> head,
                        Http2End end) override;
-  bool answer(std::int32_t id, std::span<const Http2Field> head, Http2End end) override;
+  bool respond(std::int32_t id, std::span<const Http2Field> head, Http2End end) override;
   void wake(std::int32_t id) override;
   bool reset(std::int32_t id, Http2Code code) override;
   void credit(std::int32_t id, std::size_t size) override;

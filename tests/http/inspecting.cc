@@ -152,7 +152,7 @@ TEST_F(Inspecting, OptionsAreValidated) {
 TEST_F(Inspecting, EachLoopReportsItsActivity) {
   inspector_->add("main", loop_);
   const Json before = loop_named(state(), "main");
-  EXPECT_EQ(before["status"].text, "answers");
+  EXPECT_EQ(before["status"].text, "responsive");
   EXPECT_EQ(before["source"].text, "main");
   EXPECT_EQ(before["backend"].text, loop_.backend_info().name);
   EXPECT_EQ(before["longest_callback"].number, 0) << "nobody measures";
@@ -174,7 +174,7 @@ TEST_F(Inspecting, OtherLoopRespondsAsynchronously) {
   EXPECT_EQ(client->received, "");
   run_other();
   turns();
-  EXPECT_EQ(loop_named(parse(body_of(client->received)), "other")["status"].text, "answers");
+  EXPECT_EQ(loop_named(parse(body_of(client->received)), "other")["status"].text, "responsive");
 }
 
 TEST_F(Inspecting, StreamsAreCountedByState) {
@@ -284,7 +284,7 @@ TEST_F(Inspecting, UnresponsiveLoopIsShownAsBlocked) {
   EXPECT_EQ(client->received, "");
   pass(1ms);
   const Json all = parse(body_of(client->received));
-  EXPECT_EQ(loop_named(all, "main")["status"].text, "answers");
+  EXPECT_EQ(loop_named(all, "main")["status"].text, "responsive");
   const Json other = loop_named(all, "other");
   EXPECT_EQ(other["status"].text, "blocked");
   EXPECT_EQ(other["silent"].number, 1);
@@ -309,7 +309,7 @@ TEST_F(Inspecting, BlockedLoopIsNeitherQueriedAgainNorAwaited) {
   turns();
   run_other();
   turns();
-  EXPECT_EQ(loop_named(parse(body_of(later->received)), "other")["status"].text, "answers");
+  EXPECT_EQ(loop_named(parse(body_of(later->received)), "other")["status"].text, "responsive");
 }
 
 TEST_F(Inspecting, BlockingCallbackIsNamed) {

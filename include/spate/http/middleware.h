@@ -135,7 +135,7 @@ class SPATE_EXPORT Cors final : public Service {
 
  private:
   bool allows(std::string_view origin) const;
-  void answer_preflight(Exchange exchange) const;
+  void respond_to_preflight(Exchange exchange) const;
   void add_permission(Exchange& exchange, std::string_view origin) const;
 
   Service& next_;

@@ -1,4 +1,4 @@
-// CallState's request, and the functions of Call. The response is in call_answer.cc.
+// CallState's request, and the functions of Call. The response is in call_response.cc.
 #include "http/client/call_state.h"
 
 #include <cerrno>
@@ -309,10 +309,10 @@ void CallState::let_body_go() {
 }
 
 // The server must switch to the requested protocol, and to no other.
-bool CallState::accepts_upgrade(const FieldsView& answered) const {
+bool CallState::accepts_upgrade(const FieldsView& fields) const {
   return !options_.upgrade.empty() &&
-         equal_ignoring_case(answered[FieldId::upgrade], options_.upgrade) &&
-         answered.list(FieldId::connection).contains("upgrade");
+         equal_ignoring_case(fields[FieldId::upgrade], options_.upgrade) &&
+         fields.list(FieldId::connection).contains("upgrade");
 }
 
 // ---- the functions of Call

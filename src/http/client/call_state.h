@@ -116,7 +116,7 @@ class CallState final : public Counted {
   void stop_waiting_for_continue();
   // Ends the wait for 100: the body may be sent.
   void let_body_go();
-  bool accepts_upgrade(const FieldsView& answered) const;
+  bool accepts_upgrade(const FieldsView& fields) const;
   void on_room();  // The carrier has room.
   bool is_paused() const { return is_paused_; }
 

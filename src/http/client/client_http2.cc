@@ -18,7 +18,7 @@ namespace spate::http {
 namespace {
 
 // How long a live server may take to acknowledge a PING.
-constexpr Nanos kAnswersWithin = std::chrono::seconds(1);
+constexpr Nanos kRespondsWithin = std::chrono::seconds(1);
 
 Http2Call& call_of(Http2Stream& stream) { return static_cast<Http2Call&>(stream); }
 
@@ -62,10 +62,10 @@ bool ClientHttp2::has_room() const {
 }
 
 bool ClientHttp2::carry(CallState& call) {
-  if (is_asking() && now() - asked_at_ >= kAnswersWithin) take_no_more();
+  if (is_asking() && now() - asked_at_ >= kRespondsWithin) take_no_more();
   if (!has_room()) return false;
   Ref<Http2Call> stream(new (std::nothrow) Http2Call(*this));
-  const auto use = has_answered_ ? Http2Call::Use::again : Http2Call::Use::first;
+  const auto use = has_responded_ ? Http2Call::Use::again : Http2Call::Use::first;
   if (!stream || !stream->begin(call, use)) return take_no_more(), false;
   wake();
   ++calls_;
@@ -93,7 +93,7 @@ void ClientHttp2::note_late(const CallState& call) {
 // server that was heard from within the last second is not asked.
 void ClientHttp2::give_up(std::int32_t id) {
   session_->reset(id, Http2Code::cancel);
-  if (!is_asking() && now() - heard_at_ >= kAnswersWithin && session_->ping()) asked_at_ = now();
+  if (!is_asking() && now() - heard_at_ >= kRespondsWithin && session_->ping()) asked_at_ = now();
 }
 
 Nanos ClientHttp2::now() const { return origin_->core().loop().now(); }

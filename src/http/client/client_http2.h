@@ -43,7 +43,7 @@ class ClientHttp2 final : public ClientConnection, public Http2Events {
   // Schedules sending, unless it is about to happen anyway.
   void flush_later();
   // Called when the server has responded: calls lost from now on may have raced with its close.
-  void note_answer() { has_answered_ = true; }
+  void note_response() { has_responded_ = true; }
   void count_request();
   // Accepts no more calls, and closes after the last one.
   void take_no_more();
@@ -121,7 +121,7 @@ class ClientHttp2 final : public ClientConnection, public Http2Events {
   bool has_news_ = false;
   bool is_too_long_ = false;  // The header section.
   bool has_carried_ = false;
-  bool has_answered_ = false;
+  bool has_responded_ = false;
   bool is_last_ = false;  // It takes no more calls.
   bool is_flooded_ = false;
   bool is_violated_ = false;

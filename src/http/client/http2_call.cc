@@ -75,7 +75,7 @@ void Http2Call::take_head(ResponseHead& head, Http2End end) {
     return;
   }
   set(kHasHead);
-  connection_->note_answer();
+  connection_->note_response();
   // Frames delimit the body. The session checks Content-Length, except for an upgrade.
   if (framing.body == BodyKind::until_end) framing.body = BodyKind::chunked;
   if (end == Http2End::yes) framing.body = BodyKind::none;
@@ -90,7 +90,7 @@ void Http2Call::take_upgrade(ResponseHead& head, Http2End end) {
   const Ref<CallState> call(call_.get());
   set(kHasReceived);
   set(kHasHead);
-  connection_->note_answer();
+  connection_->note_response();
   call->take_head(head, {.becomes_tunnel = true});
   if (call->failure()) return fail(*call, call->failure());
   Result<Stream> stream = open_tunnel(*call);

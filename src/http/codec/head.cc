@@ -205,7 +205,7 @@ Parsed parse_response_with(Bytes bytes, std::size_t looked_at, const HeadLimits&
                            ResponseHead& head) {
   const std::string_view text = text_of(bytes);
   if (text.empty()) return Parsed::unfinished(0);
-  if (text[0] != 'H') return Parsed::broken({Status::bad_gateway, "the answer is not of HTTP/1"});
+  if (text[0] != 'H') return Parsed::broken({Status::bad_gateway, "the response is not HTTP/1"});
   Parsed parsed = parse_from<Scan>(text, 0, looked_at, limits, head);
   const bool has_many = parsed.refusal.status == Status::request_header_fields_too_large;
   if (has_many && limits.fields > head.entries.size() && head.entries.grow(limits.most_fields()))

@@ -133,7 +133,7 @@ class SPATE_EXPORT Http2Session {
   // for clients: it begins a stream, and returns its id; negative if none can be begun.
   virtual std::int32_t request(Http2Stream& stream, std::span<const Http2Field> head,
                                Http2End end) = 0;
-  virtual bool answer(std::int32_t id, std::span<const Http2Field> head, Http2End end) = 0;
+  virtual bool respond(std::int32_t id, std::span<const Http2Field> head, Http2End end) = 0;
   virtual void wake(std::int32_t id) = 0;
   virtual bool reset(std::int32_t id, Http2Code code) = 0;
   // Reports `size` bytes of a body as used: updates the windows.

@@ -83,7 +83,7 @@ std::string websocket_accept(std::string_view key) {
   return base64({sum.data(), sum.size()});
 }
 
-std::string DeflateAgreement::answer() const {
+std::string DeflateAgreement::response() const {
   std::string text(kDeflate);
   if (names_window) text += "; server_max_window_bits=" + std::to_string(window);
   return text;
@@ -104,10 +104,10 @@ DeflateAgreement agree_to_deflate(const FieldsView& fields) {
 AgreedExtensions agreed_extensions(const FieldsView& fields, bool has_offered_deflate) {
   AgreedExtensions agreed = AgreedExtensions::none;
   for (const std::string_view each : fields.list(FieldId::sec_websocket_extensions)) {
-    const DeflateParameters answer = parse_extension(each);
+    const DeflateParameters response = parse_extension(each);
     const bool is_good = has_offered_deflate && agreed == AgreedExtensions::none &&
-                         answer.is_ours && !answer.is_bad && answer.server_begins_anew &&
-                         answer.client_window == 0;
+                         response.is_ours && !response.is_bad && response.server_begins_anew &&
+                         response.client_window == 0;
     if (!is_good) return AgreedExtensions::bad;
     agreed = AgreedExtensions::deflate;
   }

@@ -30,7 +30,7 @@ struct DeflateAgreement {
 
   explicit operator bool() const { return window != 0; }
   // Returns the value of Sec-WebSocket-Extensions.
-  std::string answer() const;
+  std::string response() const;
 };
 DeflateAgreement agree_to_deflate(const FieldsView& fields);
 

@@ -72,13 +72,13 @@ TEST(WebSocketHandshake, AgreesToDeflateWithWindowsThatZlibSupports) {
 
 // Python's websockets fails the connection without it.
 TEST(WebSocketHandshake, EchoesTheWindowOnlyIfTheClientNamesOne) {
-  EXPECT_EQ(agreement_on("permessage-deflate").answer(), kDeflate);
+  EXPECT_EQ(agreement_on("permessage-deflate").response(), kDeflate);
   EXPECT_EQ(agreement_on("permessage-deflate").window, 15);
   for (int window = 9; window <= 15; ++window) {
     const std::string bits = "server_max_window_bits=" + std::to_string(window);
     const DeflateAgreement agreed = agreement_on("permessage-deflate; " + bits);
     EXPECT_EQ(agreed.window, window);
-    EXPECT_EQ(agreed.answer(), std::string(kDeflate) + "; " + bits);
+    EXPECT_EQ(agreed.response(), std::string(kDeflate) + "; " + bits);
   }
 }
 

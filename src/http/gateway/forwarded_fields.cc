@@ -22,7 +22,7 @@ constexpr std::uint64_t kSetForRequests = bit_of(FieldId::host) | bit_of(FieldId
                                           bit_of(FieldId::forwarded) |
                                           bit_of(FieldId::x_forwarded_for) |
                                           bit_of(FieldId::max_forwards);
-constexpr std::uint64_t kSetForAnswers = bit_of(FieldId::date);
+constexpr std::uint64_t kSetForResponses = bit_of(FieldId::date);
 
 bool is_in(FieldId id, std::uint64_t set) {
   return id != FieldId::other && (bit_of(id) & set) != 0;
@@ -168,7 +168,7 @@ bool is_at_last_hop(const Request& request) { return hops_left(request) == 0U; }
 
 bool add_response_fields(const Response& response, const GatewayOptions& options, Fields& fields) {
   return add_end_to_end(response.fields(), fields,
-                        [](const Field& field) { return is_in(field.id, kSetForAnswers); }) &&
+                        [](const Field& field) { return is_in(field.id, kSetForResponses); }) &&
          add_via(response.version(), options, fields);
 }
 

@@ -68,7 +68,7 @@ bool add_websocket_key(Fields& fields) {
 }
 
 // An HTTP/2 upstream does not see the key, but an HTTP/1 client needs its acceptance.
-bool owes_websocket_answer(const Request& request, const Response& response) {
+bool owes_websocket_response(const Request& request, const Response& response) {
   return equal_ignoring_case(response[FieldId::upgrade], kWebSocket) &&
          response.version() == Version::http_2 && request.version() != Version::http_2;
 }
@@ -197,7 +197,7 @@ void Forwarding::on_closed(std::error_code error) {
 void Forwarding::on_upgraded(const Response& response, Stream stream) {
   Fields fields;
   if (!add_response_fields(response, core_.options(), fields)) return fail(system_error(ENOMEM));
-  if (owes_websocket_answer(exchange_.request(), response)) {
+  if (owes_websocket_response(exchange_.request(), response)) {
     const std::string_view key = exchange_.request()[FieldId::sec_websocket_key];
     if (!is_websocket_key(key)) return refuse(Status::bad_request);
     if (!fields.set(FieldId::sec_websocket_accept, websocket_accept(key)))

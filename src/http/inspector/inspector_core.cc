@@ -274,7 +274,7 @@ void InspectorCore::begin_round() {
 
 void InspectorCore::ask(WatchedLoop& loop) {
   if (&loop.loop() == &loop_) {
-    loop.report = loop.answer(is_measuring(), options_.max_streams);
+    loop.report = loop.make_report(is_measuring(), options_.max_streams);
     return;
   }
   if (loop.is_queried()) return;
@@ -306,7 +306,7 @@ void InspectorCore::end_round() {
   for (EventStream& viewer : viewers_) {
     if (viewer.queued() == 0) viewer.send(texts[static_cast<std::size_t>(Form::json)]);
   }
-  answer(waiting, texts);
+  respond(waiting, texts);
 }
 
 // Prometheus asks for OpenMetrics by Accept; anything else gets the older format.
@@ -332,8 +332,8 @@ bool InspectorCore::has_form(const std::vector<Waiting>& waiting, Form form) {
   return std::ranges::find(waiting, form, &Waiting::form) != waiting.end();
 }
 
-void InspectorCore::answer(std::span<Waiting> waiting,
-                           std::span<const std::string, kForms> texts) {
+void InspectorCore::respond(std::span<Waiting> waiting,
+                            std::span<const std::string, kForms> texts) {
   constexpr std::string_view kTypes[kForms] = {"application/json", kPrometheusType,
                                                kOpenMetricsType};
   for (Waiting& each : waiting) {
@@ -362,7 +362,7 @@ State InspectorCore::state() {
 LoopState InspectorCore::state_of(const Source& source, const WatchedLoop& loop) const {
   LoopState state{.source = source.name,
                   .name = loop.name(),
-                  .status = loop.has_ended ? LoopStatus::ended : LoopStatus::answers,
+                  .status = loop.has_ended ? LoopStatus::ended : LoopStatus::responsive,
                   .report = loop.report ? &*loop.report : nullptr,
                   .silent = loop.is_queried() ? loop_.now() - loop.queried_at : Nanos{0},
                   .running = {}};

@@ -2,8 +2,8 @@
 // all loops are queried.
 //
 // A round begins with a request, and ends when all queried loops have responded, or after
-// InspectorOptions::response_timeout. Then all requests that arrived meanwhile are answered. A loop
-// that has not responded since an earlier round is not queried again, and not waited for.
+// InspectorOptions::response_timeout. Then all requests that arrived meanwhile get a response. A
+// loop that has not responded since an earlier round is not queried again, and not waited for.
 #pragma once
 
 #include <cstdint>
@@ -79,7 +79,7 @@ class InspectorCore final : private ReportReceiver {
   static Form metrics_form(std::string_view accept);
   static bool has_form(const std::vector<Waiting>& waiting, Form form);
   static std::string text_of(const State& state, Form form);
-  static void answer(std::span<Waiting> waiting, std::span<const std::string, kForms> texts);
+  static void respond(std::span<Waiting> waiting, std::span<const std::string, kForms> texts);
   State state();
   LoopState state_of(const Source& source, const WatchedLoop& loop) const;
 

@@ -177,9 +177,9 @@ void write_statuses(Text& text, const std::vector<LoopState>& loops) {
   text.metric("spate_loop_up", "gauge", "1 if the loop responds, 0 if it does not.");
   for (const LoopState& loop : loops) {
     text.sample({{"source", loop.source}, {"loop", loop.name}},
-                loop.status == LoopStatus::answers ? 1 : 0);
+                loop.status == LoopStatus::responsive ? 1 : 0);
   }
-  text.metric("spate_loop_silent_seconds", "gauge", "For how long a loop has not answered.");
+  text.metric("spate_loop_silent_seconds", "gauge", "For how long a loop has not responded.");
   for (const LoopState& loop : loops)
     text.sample({{"source", loop.source}, {"loop", loop.name}}, seconds_of(loop.silent));
 }

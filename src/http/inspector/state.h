@@ -14,12 +14,12 @@
 
 namespace spate::http {
 
-enum class LoopStatus : std::uint8_t { answers, blocked, ended };
+enum class LoopStatus : std::uint8_t { responsive, blocked, ended };
 
 struct LoopState {
   std::string_view source;
   std::string_view name;
-  LoopStatus status = LoopStatus::answers;
+  LoopStatus status = LoopStatus::responsive;
   const LoopReport* report = nullptr;  // The latest; nullptr if it has never responded.
   // If it is blocked: since when it has not responded, and its running callback.
   Nanos silent{0};

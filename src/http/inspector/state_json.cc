@@ -9,7 +9,7 @@ namespace spate::http {
 namespace {
 
 constexpr std::string_view kKindNames[] = {"gauge", "counter", "histogram"};
-constexpr std::string_view kStatusNames[] = {"answers", "blocked", "ended"};
+constexpr std::string_view kStatusNames[] = {"responsive", "blocked", "ended"};
 
 // Only a key for the page's rows: a later Stream may have the same one.
 std::string id_text(const void* id) { return std::to_string(reinterpret_cast<std::uintptr_t>(id)); }

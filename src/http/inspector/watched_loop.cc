@@ -16,7 +16,7 @@ class Question {
     if (loop_ != nullptr) tell(std::nullopt);
   }
 
-  void operator()() { tell(loop_->answer(measure_, max_streams_)); }
+  void operator()() { tell(loop_->make_report(measure_, max_streams_)); }
 
  private:
   void tell(std::optional<LoopReport> report) {
@@ -83,7 +83,7 @@ void WatchedLoop::ask(bool measure, std::size_t max_streams) {
   post(Question(shared_from_this(), measure, max_streams));
 }
 
-LoopReport WatchedLoop::answer(bool measure, std::size_t max_streams) {
+LoopReport WatchedLoop::make_report(bool measure, std::size_t max_streams) {
   this->measure(measure);
   return report_on(*loop_, max_streams);
 }

@@ -77,7 +77,7 @@ class WatchedLoop : public std::enable_shared_from_this<WatchedLoop> {
   // Posts a query that also switches measuring on or off.
   void ask(bool measure, std::size_t max_streams);
   // Does the same directly, for the Inspector's own loop.
-  LoopReport answer(bool measure, std::size_t max_streams);
+  LoopReport make_report(bool measure, std::size_t max_streams);
   // Switches measuring, without receiver for a report.
   void post_measuring(bool on);
   void measure(bool on) { meter_.set(*loop_, on); }

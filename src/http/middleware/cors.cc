@@ -54,7 +54,7 @@ void Cors::on_request(Exchange exchange) {
     return next_.on_request(std::move(exchange));
   }
   if (request.method() == Method::options && request.fields().contains(kRequestMethod))
-    return answer_preflight(std::move(exchange));
+    return respond_to_preflight(std::move(exchange));
   add_permission(exchange, *origin);
   if (!response_fields_.empty() && allows(*origin))
     exchange.add_field("Access-Control-Expose-Headers", response_fields_);
@@ -73,7 +73,7 @@ void Cors::add_permission(Exchange& exchange, std::string_view origin) const {
 }
 
 // Without a permission the response is the same, but without the fields that give it.
-void Cors::answer_preflight(Exchange exchange) const {
+void Cors::respond_to_preflight(Exchange exchange) const {
   const FieldsView& asked = exchange.request().fields();
   const std::string_view origin = asked[FieldId::origin];
   add_permission(exchange, origin);

@@ -11,38 +11,41 @@
 
 namespace spate::http {
 
-CodingChoice ExchangeState::choose_coding(const ServerResponseHead& answer) const {
-  const bool has_body = !is_informational(answer.status) && answer.status != Status::no_content &&
-                        answer.status != Status::not_modified;
+CodingChoice ExchangeState::choose_coding(const ServerResponseHead& response) const {
+  const bool has_body = !is_informational(response.status) &&
+                        response.status != Status::no_content &&
+                        response.status != Status::not_modified;
   if (compression == Compression::none || !has_body) return CodingChoice::unsuitable;
-  return http::choose_coding(view().fields, answer);
+  return http::choose_coding(view().fields, response);
 }
 
 // Sends the compressed body only if it is shorter.
-bool ExchangeState::respond_as(CodingChoice choice, ServerResponseHead answer, Bytes content) {
+bool ExchangeState::respond_as(CodingChoice choice, ServerResponseHead response, Bytes content) {
   Buffer coded;
   Bytes shorter;
   if (choice == CodingChoice::wanted && pool_.compressors().compress(content, coded) &&
       coded.size() < content.size())
     shorter = coded.flat(coded.size());
   Fields fields;
-  if (!describe_coding(answer, shorter.empty() ? IsCoded::no : IsCoded::yes, fields)) return false;
+  if (!describe_coding(response, shorter.empty() ? IsCoded::no : IsCoded::yes, fields))
+    return false;
   const Bytes sent = shorter.empty() ? content : shorter;
-  answer.fields = &fields;
-  answer.size = sent.size();
-  return respond_plainly(answer, sent);
+  response.fields = &fields;
+  response.size = sent.size();
+  return respond_plainly(response, sent);
 }
 
 // A compressed response is chunked, since its size is unknown before its end.
-bool ExchangeState::begin_as(CodingChoice choice, ServerResponseHead answer) {
+bool ExchangeState::begin_as(CodingChoice choice, ServerResponseHead response) {
   if (choice == CodingChoice::wanted) compressor_ = pool_.compressors().take();
   const bool is_coded = compressor_ != nullptr;
   Fields fields;
-  const bool is_described = describe_coding(answer, is_coded ? IsCoded::yes : IsCoded::no, fields);
-  const auto size = answer.size;
-  answer.fields = &fields;
-  if (is_coded) answer.size.reset();
-  if (!is_described || !begin_plainly(answer)) {
+  const bool is_described =
+      describe_coding(response, is_coded ? IsCoded::yes : IsCoded::no, fields);
+  const auto size = response.size;
+  response.fields = &fields;
+  if (is_coded) response.size.reset();
+  if (!is_described || !begin_plainly(response)) {
     drop_compressor();
     return false;
   }

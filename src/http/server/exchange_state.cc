@@ -48,10 +48,10 @@ Loop& ExchangeState::loop() const { return pool_.loop(); }
 
 // ---- the response
 
-bool ExchangeState::may_begin(const ServerResponseHead& answer) {
-  if (wire_ == nullptr || answer_ != Answer::none) return false;
-  const bool may_be_sent = answer.fields == nullptr || may_send(*answer.fields, kOwnFields);
-  return (may_be_sent && !is_informational(answer.status)) || note_refusal(EINVAL);
+bool ExchangeState::may_begin(const ServerResponseHead& response) {
+  if (wire_ == nullptr || stage_ != Stage::none) return false;
+  const bool may_be_sent = response.fields == nullptr || may_send(*response.fields, kOwnFields);
+  return (may_be_sent && !is_informational(response.status)) || note_refusal(EINVAL);
 }
 
 bool ExchangeState::note_refusal(int error) {
@@ -67,64 +67,64 @@ Status ExchangeState::status_to_send(Status status) const {
   return asks_tunnel && is_success(status) ? Status::not_implemented : status;
 }
 
-void ExchangeState::on_begun(const ServerResponseHead& answer) {
-  status_ = answer.status;
-  answer_ = Answer::begun;
+void ExchangeState::on_begun(const ServerResponseHead& response) {
+  status_ = response.status;
+  stage_ = Stage::begun;
   refused_with_ = 0;
   drops_body_ = outgoing.body == BodyKind::none;
-  is_sized_ = answer.size.has_value();
-  left_ = answer.size.value_or(0);
+  is_sized_ = response.size.has_value();
+  left_ = response.size.value_or(0);
   last_progress = loop().now();
 }
 
-inline bool ExchangeState::send_head(const ServerResponseHead& answer, Bytes content) {
-  if (additions_ != nullptr && !call_before_response(answer.status)) return false;
-  if (!wire_->send_head(*this, answer, content)) return false;
-  on_begun(answer);
+inline bool ExchangeState::send_head(const ServerResponseHead& response, Bytes content) {
+  if (additions_ != nullptr && !call_before_response(response.status)) return false;
+  if (!wire_->send_head(*this, response, content)) return false;
+  on_begun(response);
   return true;
 }
 
-bool ExchangeState::respond(ServerResponseHead answer, Bytes content) {
-  if (!may_begin(answer)) return false;
-  answer.status = status_to_send(answer.status);
-  answer.size = content.size();
-  const CodingChoice choice = choose_coding(answer);
-  return choice == CodingChoice::unsuitable ? respond_plainly(answer, content)
-                                            : respond_as(choice, answer, content);
+bool ExchangeState::respond(ServerResponseHead response, Bytes content) {
+  if (!may_begin(response)) return false;
+  response.status = status_to_send(response.status);
+  response.size = content.size();
+  const CodingChoice choice = choose_coding(response);
+  return choice == CodingChoice::unsuitable ? respond_plainly(response, content)
+                                            : respond_as(choice, response, content);
 }
 
-bool ExchangeState::respond_plainly(const ServerResponseHead& answer, Bytes content) {
-  if (!send_head(answer, content)) return false;
+bool ExchangeState::respond_plainly(const ServerResponseHead& response, Bytes content) {
+  if (!send_head(response, content)) return false;
   sent_ = drops_body_ ? 0 : content.size();
   end_response();
   return true;
 }
 
-bool ExchangeState::respond(ServerResponseHead answer, Buffer&& content) {
-  if (!may_begin(answer)) return false;
-  answer.status = status_to_send(answer.status);
-  answer.size = content.size();
+bool ExchangeState::respond(ServerResponseHead response, Buffer&& content) {
+  if (!may_begin(response)) return false;
+  response.status = status_to_send(response.status);
+  response.size = content.size();
   // Compression needs the bytes in one piece. Without memory for it, they are sent as they are.
-  if (choose_coding(answer) != CodingChoice::unsuitable) {
+  if (choose_coding(response) != CodingChoice::unsuitable) {
     const Bytes flat = content.flat(content.size());
-    if (flat.size() == content.size()) return respond(answer, flat);
+    if (flat.size() == content.size()) return respond(response, flat);
   }
-  return begin_plainly(answer) && write(std::move(content)) && end({});
+  return begin_plainly(response) && write(std::move(content)) && end({});
 }
 
-bool ExchangeState::begin(ServerResponseHead answer) {
-  if (!may_begin(answer)) return false;
-  answer.status = status_to_send(answer.status);
-  const CodingChoice choice = choose_coding(answer);
-  return choice == CodingChoice::unsuitable ? begin_plainly(answer) : begin_as(choice, answer);
+bool ExchangeState::begin(ServerResponseHead response) {
+  if (!may_begin(response)) return false;
+  response.status = status_to_send(response.status);
+  const CodingChoice choice = choose_coding(response);
+  return choice == CodingChoice::unsuitable ? begin_plainly(response) : begin_as(choice, response);
 }
 
-bool ExchangeState::begin_plainly(const ServerResponseHead& answer) {
-  return send_head(answer, {});
+bool ExchangeState::begin_plainly(const ServerResponseHead& response) {
+  return send_head(response, {});
 }
 
 bool ExchangeState::takes(std::uint64_t size) const {
-  return wire_ != nullptr && answer_ == Answer::begun && (!is_sized_ || size <= left_);
+  return wire_ != nullptr && stage_ == Stage::begun && (!is_sized_ || size <= left_);
 }
 
 void ExchangeState::took(std::uint64_t size) {
@@ -186,19 +186,19 @@ bool ExchangeState::end(const Fields& behind) {
 }
 
 void ExchangeState::end_response() {
-  answer_ = Answer::ended;
+  stage_ = Stage::ended;
   if (uses_ == 0) wire_->settle_later(*this);
 }
 
-bool ExchangeState::inform(const ServerResponseHead& answer) {
+bool ExchangeState::inform(const ServerResponseHead& response) {
   const bool is_interim =
-      is_informational(answer.status) && answer.status != Status::switching_protocols;
-  if (wire_ == nullptr || answer_ != Answer::none || !is_interim) return false;
-  return may_send(*answer.fields, kFramingFields) && wire_->inform(*this, answer);
+      is_informational(response.status) && response.status != Status::switching_protocols;
+  if (wire_ == nullptr || stage_ != Stage::none || !is_interim) return false;
+  return may_send(*response.fields, kFramingFields) && wire_->inform(*this, response);
 }
 
 Result<Stream> ExchangeState::upgrade(std::string_view protocol, const Fields& fields) {
-  if (wire_ == nullptr || answer_ != Answer::none) return std::unexpected(closed());
+  if (wire_ == nullptr || stage_ != Stage::none) return std::unexpected(closed());
   const bool is_asked =
       protocol.empty()
           ? view().method == Method::connect
@@ -406,10 +406,10 @@ void ExchangeState::leave() {
 
 void ExchangeState::end_without_handler() {
   if (wire_ == nullptr) return;
-  if (answer_ == Answer::begun) return give_up();
+  if (stage_ == Stage::begun) return give_up();
   // respond() clears refused_with_, but the log must have the reason.
   const int refused_with = refused_with_;
-  if (answer_ == Answer::none && !respond_failure()) return give_up();
+  if (stage_ == Stage::none && !respond_failure()) return give_up();
   refused_with_ = refused_with;
   if (body == Body::reading) body = Body::waiting;
   if (uses_ == 1) wire_->settle_later(*this);  // Otherwise the caller on the stack settles it.
@@ -476,7 +476,7 @@ void ExchangeState::reset() {
   has_deadline = is_counted = false;
   left_ = sent_ = 0;
   status_ = {};
-  answer_ = Answer::none;
+  stage_ = Stage::none;
   is_sized_ = drops_body_ = is_paused_ = false;
   refused_with_ = 0;
   has_thrown_ = false;

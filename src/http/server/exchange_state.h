@@ -49,8 +49,8 @@ class ExchangeState {
 
   // ---- the functions of Exchange
 
-  bool is_open() const { return wire_ != nullptr && answer_ != Answer::ended; }
-  bool respond(ServerResponseHead answer, Bytes content);
+  bool is_open() const { return wire_ != nullptr && stage_ != Stage::ended; }
+  bool respond(ServerResponseHead response, Bytes content);
   // Responds with the refusal's status, `fields`, and `text` with a newline as its body. on_refused
   // may change both. False if there was a response.
   bool respond_refusal(const Refusal& refusal, std::string_view text,
@@ -58,13 +58,13 @@ class ExchangeState {
   bool respond_refusal(const Refusal& refusal) { return respond_refusal(refusal, refusal.reason); }
   // Returns why the request was refused; empty if it was not.
   std::string_view reason() const { return reason_; }
-  bool respond(ServerResponseHead answer, Buffer&& content);
-  bool begin(ServerResponseHead answer);
+  bool respond(ServerResponseHead response, Buffer&& content);
+  bool begin(ServerResponseHead response);
   bool write(Bytes bytes);
   bool write(Buffer&& buffer);
   std::error_code send_file(int file, std::uint64_t offset, std::uint64_t size);
   bool end(const Fields& behind);
-  bool inform(const ServerResponseHead& answer);
+  bool inform(const ServerResponseHead& response);
   std::size_t queued() const { return wire_ == nullptr ? 0 : wire_->queued(); }
   bool is_full() const { return wire_ != nullptr && wire_->is_full(); }
   bool start(ExchangeHandler& handler);
@@ -215,16 +215,16 @@ class ExchangeState {
   bool has_deadline = false;
 
   // ---- the response
-  enum class Answer : std::uint8_t { none, begun, ended };
-  Answer answer() const { return answer_; }
+  enum class Stage : std::uint8_t { none, begun, ended };
+  Stage stage() const { return stage_; }
   Outgoing outgoing{};  // Valid once the response has begun.
   Compression compression = Compression::none;
   // Returns the status as it was sent; 499 if there was no response.
-  Status status() const { return answer_ == Answer::none ? kNoResponse : status_; }
+  Status status() const { return stage_ == Stage::none ? kNoResponse : status_; }
   // Called by the wire after it has sent the response to an upgrade.
   void note_upgrade(Status status) {
     status_ = status;
-    answer_ = Answer::ended;
+    stage_ = Stage::ended;
   }
   std::uint64_t sent() const { return sent_; }
   // Returns false, for a response that the program cannot send. It is logged if no other follows.
@@ -247,7 +247,7 @@ class ExchangeState {
   // or not at all for `timeout`.
   bool is_body_slow(Nanos timeout, std::uint64_t min_rate, Nanos now) const;
   bool is_over() const {
-    return answer_ == Answer::ended && (body == Body::none || body == Body::ended);
+    return stage_ == Stage::ended && (body == Body::none || body == Body::ended);
   }
 
   // ---- loop times
@@ -293,17 +293,17 @@ class ExchangeState {
   // Responds 500, or resets the exchange if the response has begun; discards the body.
   void end_without_handler();
   void begin_reading();
-  bool may_begin(const ServerResponseHead& answer);
+  bool may_begin(const ServerResponseHead& response);
   Status status_to_send(Status status) const;
-  CodingChoice choose_coding(const ServerResponseHead& answer) const;
-  bool respond_as(CodingChoice choice, ServerResponseHead answer, Bytes content);
-  bool respond_plainly(const ServerResponseHead& answer, Bytes content);
+  CodingChoice choose_coding(const ServerResponseHead& response) const;
+  bool respond_as(CodingChoice choice, ServerResponseHead response, Bytes content);
+  bool respond_plainly(const ServerResponseHead& response, Bytes content);
   bool respond_shaped(const Refusal& refusal, std::string_view text, const Fields* fields);
-  bool begin_as(CodingChoice choice, ServerResponseHead answer);
-  bool begin_plainly(const ServerResponseHead& answer);
-  bool send_head(const ServerResponseHead& answer, Bytes body);
-  void on_begun(const ServerResponseHead& answer);
-  bool may_add() const { return wire_ != nullptr && answer_ == Answer::none; }
+  bool begin_as(CodingChoice choice, ServerResponseHead response);
+  bool begin_plainly(const ServerResponseHead& response);
+  bool send_head(const ServerResponseHead& response, Bytes body);
+  void on_begun(const ServerResponseHead& response);
+  bool may_add() const { return wire_ != nullptr && stage_ == Stage::none; }
   ExchangeAdditions* additions();
   // Returns false if the added fields cannot be sent.
   bool call_before_response(Status status);
@@ -341,7 +341,7 @@ class ExchangeState {
   std::uint64_t left_ = 0;                  // If is_sized_: bytes that are still to be written.
   std::uint64_t sent_ = 0;
   Status status_{};
-  Answer answer_ = Answer::none;
+  Stage stage_ = Stage::none;
   bool is_sized_ = false;
   bool drops_body_ = false;
   bool is_paused_ = false;

@@ -228,8 +228,8 @@ void Http1Connection::refuse(ExchangeState& state, const Refusal& refusal) {
   set(kClosing);
   clear(kInHead);
   state.respond_refusal(refusal);
-  const bool is_answered = state.answer() == ExchangeState::Answer::ended;
-  is_answered ? finish(state, error_of(refusal)) : lose(state, error_of(refusal));
+  const bool has_responded = state.stage() == ExchangeState::Stage::ended;
+  has_responded ? finish(state, error_of(refusal)) : lose(state, error_of(refusal));
 }
 
 // ---- EOF from the client
@@ -246,7 +246,7 @@ void Http1Connection::on_end() {
   if (!is_cut) {
     state.tell([](ExchangeHandler& handler) { handler.on_client_end(); });
     if (state.wire() == this) go_on(state);
-  } else if (state.answer() == ExchangeState::Answer::ended) {
+  } else if (state.stage() == ExchangeState::Stage::ended) {
     finish(state, state.body == ExchangeState::Body::reading ? lost() : std::error_code());
   } else {
     lose(state, lost());
@@ -283,7 +283,7 @@ void Http1Connection::go_on(ExchangeState& state) {
     if (end_body(state, {})) go_on(state);
     return;
   }
-  if (state.answer() == ExchangeState::Answer::ended) {
+  if (state.stage() == ExchangeState::Stage::ended) {
     const bool is_waiting = state.body == ExchangeState::Body::waiting;
     if (state.is_over() || (is_waiting && has(kClosing))) return finish(state);
     if (is_waiting) return discard(state);
@@ -403,7 +403,7 @@ void Http1Connection::abort(ExchangeState& state) {
 
 void Http1Connection::read_body(ExchangeState& state) {
   const bool is_awaited = state.framing.expects_continue && !has(kSentContinue) &&
-                          state.received == 0 && state.answer() == ExchangeState::Answer::none;
+                          state.received == 0 && state.stage() == ExchangeState::Stage::none;
   if (is_awaited) {
     set(kSentContinue);
     stream_.write("HTTP/1.1 100 Continue\r\n\r\n");

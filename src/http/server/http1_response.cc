@@ -59,23 +59,23 @@ void write_upgrade(HeadWriter& writer, std::string_view protocol) {
 
 }  // namespace
 
-bool Http1Connection::send_head(ExchangeState& state, const ServerResponseHead& answer,
+bool Http1Connection::send_head(ExchangeState& state, const ServerResponseHead& response,
                                 Bytes body) {
   const RequestView& request = state.view();
   const bool is_refused_tunnel =
-      request.method == Method::connect && answer.status == Status::not_implemented;
+      request.method == Method::connect && response.status == Status::not_implemented;
   const bool may_persist = persists(state) && !is_refused_tunnel;
-  state.outgoing =
-      frame_outgoing({request.method, request.version, may_persist}, answer.status, answer.size);
+  state.outgoing = frame_outgoing({request.method, request.version, may_persist}, response.status,
+                                  response.size);
   if (state.outgoing.body == BodyKind::none) body = {};
   const bool is_beside = body.size() <= kMostBeside;
   Written head;
   const bool is_written = head.write([&](HeadWriter& writer) {
-    server_.begin_head(writer, answer.status);
+    server_.begin_head(writer, response.status);
     writer.framing(state.outgoing);
-    if (!answer.upgrade.empty()) write_upgrade(writer, answer.upgrade);
-    if (!answer.content_type.empty()) writer.field(FieldId::content_type, answer.content_type);
-    if (answer.fields != nullptr) writer.fields(*answer.fields);
+    if (!response.upgrade.empty()) write_upgrade(writer, response.upgrade);
+    if (!response.content_type.empty()) writer.field(FieldId::content_type, response.content_type);
+    if (response.fields != nullptr) writer.fields(*response.fields);
     if (const Fields* added = state.added_fields()) writer.fields(*added);
     writer.end();
     if (is_beside) writer.prepared(text_of(body));
@@ -134,12 +134,12 @@ bool Http1Connection::send_end(ExchangeState& state, const Fields& trailers) {
   return stream_.write(pieces);
 }
 
-bool Http1Connection::inform(ExchangeState& state, const ServerResponseHead& answer) {
+bool Http1Connection::inform(ExchangeState& state, const ServerResponseHead& response) {
   if (state.view().version == Version::http_1_0) return true;
   Written head;
   return head.write([&](HeadWriter& writer) {
-    writer.status_line(answer.status);
-    if (answer.fields != nullptr) writer.fields(*answer.fields);
+    writer.status_line(response.status);
+    if (response.fields != nullptr) writer.fields(*response.fields);
     writer.end();
   }) && stream_.write(head.bytes());
 }

@@ -33,25 +33,25 @@ bool Http2Wire::announces_length(const ExchangeState& state) const {
   return state.outgoing.announced == Announced::length && !is_early;
 }
 
-bool Http2Wire::send_head(ExchangeState& state, const ServerResponseHead& answer, Bytes body) {
+bool Http2Wire::send_head(ExchangeState& state, const ServerResponseHead& response, Bytes body) {
   Http2Fields head;
   const FieldsView added = added_fields(state);
-  const std::size_t count = answer.fields == nullptr ? 0 : answer.fields->size();
+  const std::size_t count = response.fields == nullptr ? 0 : response.fields->size();
   if (!is_writable()) return false;
   if (!head.reserve(count + added.size())) return state.note_refusal(ENOMEM);
   state.outgoing =
-      frame_outgoing({state.view().method, Version::http_2, true}, answer.status, answer.size);
-  head.add_status(answer.status);
+      frame_outgoing({state.view().method, Version::http_2, true}, response.status, response.size);
+  head.add_status(response.status);
   head.add("date", server().date());
   if (!server().name().empty()) head.add("server", server().name());
   if (announces_length(state)) head.add_length(state.outgoing.length);
-  if (!answer.content_type.empty()) head.add("content-type", answer.content_type);
-  if (answer.fields != nullptr) head.add_all(*answer.fields);
+  if (!response.content_type.empty()) head.add("content-type", response.content_type);
+  if (response.fields != nullptr) head.add_all(*response.fields);
   head.add_all(added);
   if (head.is_refused()) return state.note_refusal(EINVAL);
   const bool has_body = state.outgoing.body != BodyKind::none;
   if (has_body && !out_.append(body)) return state.note_refusal(ENOMEM);
-  if (!session().answer(id_, head.view(), has_body ? Http2End::no : Http2End::yes)) {
+  if (!session().respond(id_, head.view(), has_body ? Http2End::no : Http2End::yes)) {
     out_.clear();
     return state.note_refusal(ENOMEM);
   }
@@ -60,11 +60,11 @@ bool Http2Wire::send_head(ExchangeState& state, const ServerResponseHead& answer
   return true;
 }
 
-bool Http2Wire::inform(ExchangeState&, const ServerResponseHead& answer) {
+bool Http2Wire::inform(ExchangeState&, const ServerResponseHead& response) {
   Http2Fields head;
-  const FieldsView fields = answer.fields == nullptr ? FieldsView() : answer.fields->view();
+  const FieldsView fields = response.fields == nullptr ? FieldsView() : response.fields->view();
   if (!is_writable() || !head.reserve(fields.size())) return false;
-  head.add_status(answer.status);
+  head.add_status(response.status);
   head.add_all(fields);
   connection_.flush_later();
   return session().inform(id_, head.view());
@@ -143,7 +143,7 @@ Result<Stream> Http2Wire::upgrade(ExchangeState& state, std::string_view, const 
   if (!server().name().empty()) head.add("server", server().name());
   head.add_all(fields);
   head.add_all(added);
-  if (!session().answer(id_, head.view(), Http2End::no))
+  if (!session().respond(id_, head.view(), Http2End::no))
     return std::unexpected(system_error(ENOMEM));
   tunnel_ = std::move(tunnel);
   state.note_upgrade(Status::ok);

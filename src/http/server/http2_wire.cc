@@ -187,8 +187,8 @@ void Http2Wire::take_client_end() {
 void Http2Wire::refuse(ExchangeState& state, const Refusal& refusal) {
   server().count_refused();
   state.respond_refusal(refusal);
-  const bool is_answered = state.answer() == ExchangeState::Answer::ended;
-  is_answered ? finish(state, error_of(refusal)) : lose(error_of(refusal));
+  const bool has_responded = state.stage() == ExchangeState::Stage::ended;
+  has_responded ? finish(state, error_of(refusal)) : lose(error_of(refusal));
 }
 
 // ---- the exchange
@@ -202,7 +202,7 @@ void Http2Wire::go_on(ExchangeState& state) {
     const bool goes_on =
         state.tell([&state](ExchangeHandler& handler) { handler.on_body_end(state.trailers); });
     if (goes_on) go_on(state);
-  } else if (state.answer() == ExchangeState::Answer::ended && state.body != Body::reading) {
+  } else if (state.stage() == ExchangeState::Stage::ended && state.body != Body::reading) {
     finish(state);
   } else if (!state.keep_head()) {
     lose(system_error(ENOMEM));
@@ -287,7 +287,7 @@ void Http2Wire::tell() {
 void Http2Wire::read_body(ExchangeState& state) {
   const bool is_awaited = state.framing.expects_continue && !has(kSentContinue | kClientEnded) &&
                           state.received == 0 && in_.empty() &&
-                          state.answer() == ExchangeState::Answer::none;
+                          state.stage() == ExchangeState::Stage::none;
   if (is_awaited) {
     set(kSentContinue);
     inform(state, {.status = Status::continue_});

@@ -24,21 +24,21 @@ std::string joined(const FieldsView& fields, FieldId id) {
   return all;
 }
 
-bool is_suitable(const ServerResponseHead& answer) {
-  if (answer.size && (*answer.size < kLeastCompressed || *answer.size > kMostCompressed))
+bool is_suitable(const ServerResponseHead& response) {
+  if (response.size && (*response.size < kLeastCompressed || *response.size > kMostCompressed))
     return false;
-  if (answer.fields == nullptr) return is_compressible(answer.content_type);
-  const FieldsView fields = answer.fields->view();
+  if (response.fields == nullptr) return is_compressible(response.content_type);
+  const FieldsView fields = response.fields->view();
   const std::string_view type =
-      answer.content_type.empty() ? fields[FieldId::content_type] : answer.content_type;
+      response.content_type.empty() ? fields[FieldId::content_type] : response.content_type;
   return is_compressible(type) && !fields.contains_any(kAsItIs) &&
          !fields.list(FieldId::cache_control).contains("no-transform");
 }
 
 }  // namespace
 
-CodingChoice choose_coding(const FieldsView& request, const ServerResponseHead& answer) {
-  if (!is_suitable(answer)) return CodingChoice::unsuitable;
+CodingChoice choose_coding(const FieldsView& request, const ServerResponseHead& response) {
+  if (!is_suitable(response)) return CodingChoice::unsuitable;
   const std::string accepted = joined(request, FieldId::accept_encoding);
   const int weight = weight_of_encoding(accepted, "gzip");
   const bool is_wanted = weight > 0 && weight >= weight_of_encoding(accepted, "identity");
@@ -46,8 +46,8 @@ CodingChoice choose_coding(const FieldsView& request, const ServerResponseHead& 
 }
 
 // A strong tag becomes weak, because it identified the uncompressed bytes.
-bool describe_coding(const ServerResponseHead& answer, IsCoded is_coded, Fields& target) {
-  if (answer.fields != nullptr && !target.add_all(*answer.fields)) return false;
+bool describe_coding(const ServerResponseHead& response, IsCoded is_coded, Fields& target) {
+  if (response.fields != nullptr && !target.add_all(*response.fields)) return false;
   if (!target.view().list(FieldId::vary).contains("Accept-Encoding") &&
       !target.add(FieldId::vary, "Accept-Encoding"))
     return false;

@@ -26,12 +26,12 @@ enum class CodingChoice : std::uint8_t {
   wanted,
 };
 // Decides about a response that may have a body.
-CodingChoice choose_coding(const FieldsView& request, const ServerResponseHead& answer);
+CodingChoice choose_coding(const FieldsView& request, const ServerResponseHead& response);
 
 enum class IsCoded : std::uint8_t { no, yes };
 // Writes the fields of a response that is, or for another client would be, compressed. False when
 // memory runs out.
-bool describe_coding(const ServerResponseHead& answer, IsCoded is_coded, Fields& target);
+bool describe_coding(const ServerResponseHead& response, IsCoded is_coded, Fields& target);
 
 // The compressors of a server. Each takes 260 KiB: their number in use is limited, and few are
 // kept.

@@ -73,12 +73,12 @@ std::size_t choose_protocol(const Request& request, const WebSocketOptions& opti
   return 0;
 }
 
-bool add_answer(Fields& fields, const Request& request, std::string_view protocol,
-                const DeflateAgreement& deflate) {
+bool add_handshake_fields(Fields& fields, const Request& request, std::string_view protocol,
+                          const DeflateAgreement& deflate) {
   const std::string_view key = request[FieldId::sec_websocket_key];
   return (key.empty() || fields.set(FieldId::sec_websocket_accept, websocket_accept(key))) &&
          (protocol.empty() || fields.set(FieldId::sec_websocket_protocol, protocol)) &&
-         (!deflate || fields.set(FieldId::sec_websocket_extensions, deflate.answer()));
+         (!deflate || fields.set(FieldId::sec_websocket_extensions, deflate.response()));
 }
 
 }  // namespace
@@ -101,7 +101,8 @@ Result<WebSocket> WebSocket::accept(Exchange exchange, WebSocketHandler& handler
   const DeflateAgreement deflate =
       may_compress ? agree_to_deflate(request.fields()) : DeflateAgreement();
   Fields fields;
-  if (!add_answer(fields, request, protocol == 0 ? "" : options.protocols[protocol - 1], deflate))
+  if (!add_handshake_fields(fields, request, protocol == 0 ? "" : options.protocols[protocol - 1],
+                            deflate))
     return error_of(ENOMEM);
   Result<Stream> stream = exchange.upgrade(kWebSocket, fields);
   if (!stream) {

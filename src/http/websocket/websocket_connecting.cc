@@ -130,7 +130,7 @@ void WebSocketConnecting::on_upgraded(const Response& response, Stream stream) {
 }
 
 // Over HTTP/2 there is no key, and no response to it (RFC 8441 §5).
-bool WebSocketConnecting::has_answered_key(const Response& response) const {
+bool WebSocketConnecting::has_accepted_key(const Response& response) const {
   const FieldsView fields = response.fields();
   return response.version() == Version::http_2 ||
          (fields.count(FieldId::sec_websocket_accept) == 1 &&
@@ -145,7 +145,7 @@ std::error_code WebSocketConnecting::enter(const Response& response, Stream stre
   const AgreedExtensions extensions = agreed_extensions(fields, is_compressing);
   const std::string_view protocol = fields[FieldId::sec_websocket_protocol];
   const std::size_t number = number_of(protocol, options.protocols);
-  const bool is_good = has_answered_key(response) && extensions != AgreedExtensions::bad &&
+  const bool is_good = has_accepted_key(response) && extensions != AgreedExtensions::bad &&
                        (number != 0 || !fields.contains(FieldId::sec_websocket_protocol));
   if (!is_good) return HttpError::malformed_response;
   const int window = extensions == AgreedExtensions::deflate ? kLargestWindow : 0;

@@ -31,7 +31,7 @@ class WebSocketConnecting final : public CallHandler, ClientWitness {
   void on_client_gone() override;
   bool open(Client& client, std::string_view url, CallOptions call);
   bool add_fields(Fields& fields) const;
-  bool has_answered_key(const Response& response) const;
+  bool has_accepted_key(const Response& response) const;
   std::error_code enter(const Response& response, Stream stream);
 
   WebSocketState& state_;

@@ -57,8 +57,8 @@ function pairs(list, rows) {
 function why(loop) {
   if (loop.status !== 'blocked') return '';
   const running = loop.running;
-  if (!running) return `no answer for ${span(loop.silent)}`;
-  return `no answer for ${span(loop.silent)}: in a callback of ${running.kind}` +
+  if (!running) return `no response for ${span(loop.silent)}`;
+  return `no response for ${span(loop.silent)}: in a callback of ${running.kind}` +
       (running.peer ? `, ${running.peer},` : '') + ` for ${span(running.seconds)}`;
 }
 
@@ -78,7 +78,7 @@ function keptBy(loop) {
 }
 
 function showLoop(card, loop, elapsed) {
-  const before = card.before, good = loop.status === 'answers';
+  const before = card.before, good = loop.status === 'responsive';
   card.root.classList.toggle('bad', loop.status === 'blocked');
   card.status.className = good ? 'badge good' : 'badge bad';
   card.status.textContent = loop.status;
