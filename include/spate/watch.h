@@ -13,8 +13,8 @@
 // is.
 //
 // Events: they arrive in the order of the changes. Starting from the tree at Change::ready, a
-// program that applies them has the tree on disk when nothing changes any more, unless
-// Change::overflow tells it to look again. An event describes the past: when the callback is
+// program that applies them, and looks again after Change::overflow, has the tree on disk when
+// nothing changes any more. An event describes the past: when the callback is
 // called, the file may be gone. Names are bytes, of any encoding.
 // The kernel does not report changes by mmap(), through a hard link outside the scope, and by other
 // machines on a network file system; nor changes in /proc and /sys.
@@ -100,7 +100,8 @@ struct WatchEvent {
 
 // Receives events, or the error that ends the watch: ENOENT when the root was removed or moved (for
 // WatchScope::file, its directory), ENODEV when its file system was unmounted, an error of start()
-// in the child of a fork, or ENOMEM. After an error it is not called again.
+// in the child of a fork, an error of ThreadPool::start(), or ENOMEM. After an error it is not
+// called again.
 using OnWatch = std::move_only_function<void(Result<std::span<const WatchEvent>>)>;
 
 struct WatchOptions {
@@ -130,14 +131,15 @@ class SPATE_EXPORT Watch {
   Watch& operator=(Watch&&) noexcept = default;
   ~Watch() = default;
 
-  // False after stop(), after an error was passed to the callback, and after the loop was destroyed.
+  // False after stop(), after an error was passed to the callback, and after the loop's
+  // destruction.
   bool is_active() const;
   // Stops. No callback follows.
   void stop() { state_.reset(); }
 
   // Makes no calls until resume(). The kernel queues events meanwhile, 16,384 by default
-  // (fs.inotify.max_queued_events); if there are more, Change::overflow follows. A paused Watch does
-  // not keep the loop alive.
+  // (fs.inotify.max_queued_events); if there are more, Change::overflow follows. A paused Watch
+  // does not keep the loop alive.
   void pause();
   void resume();
   bool is_paused() const;

@@ -13,38 +13,13 @@ namespace spate {
 
 namespace {
 
-constexpr std::string_view kKindNames[] = {"io",
-                                           "timer",
-                                           "periodic",
-                                           "signal",
-                                           "child",
-                                           "stat",
-                                           "watch",
-                                           "async",
-                                           "prepare",
-                                           "check",
-                                           "idle",
-                                           "once",
-                                           "after",
-                                           "deferred call",
-                                           "posted task",
-                                           "stream",
-                                           "listener",
-                                           "datagram",
-                                           "connecting",
-                                           "reconnecting",
-                                           "name look-up",
-                                           "TLS handshake",
-                                           "relay",
-                                           "offload",
-                                           "sleep",
-                                           "HTTP server",
-                                           "HTTP request",
-                                           "HTTP client",
-                                           "HTTP call",
-                                           "WebSocket",
-                                           "inspector",
-                                           "reference"};
+constexpr std::string_view kKindNames[] = {
+    "io",         "timer",         "periodic",     "signal",        "child",     "stat",
+    "watch",      "async",         "prepare",      "check",         "idle",      "once",
+    "after",      "deferred call", "posted task",  "stream",        "listener",  "datagram",
+    "connecting", "reconnecting",  "name look-up", "TLS handshake", "relay",     "offload",
+    "sleep",      "HTTP server",   "HTTP request", "HTTP client",   "HTTP call", "WebSocket",
+    "inspector",  "reference"};
 static_assert(std::size(kKindNames) == static_cast<std::size_t>(ActiveKind::reference) + 1);
 
 }  // namespace

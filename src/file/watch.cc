@@ -25,8 +25,9 @@ namespace spate {
 
 namespace {
 
-constexpr std::string_view kChangeNames[] = {"created", "changed", "written",  "attributes", "removed",
-                                             "moved",   "ready",   "overflow", "unwatched"};
+constexpr std::string_view kChangeNames[] = {"created",    "changed",  "written",
+                                             "attributes", "removed",  "moved",
+                                             "ready",      "overflow", "unwatched"};
 static_assert(std::size(kChangeNames) == static_cast<std::size_t>(Change::unwatched) + 1);
 
 // How much is read in a turn.
@@ -112,8 +113,8 @@ class WatchState : public Abandonable<WatchState> {
 
 std::error_code WatchState::start() {
   if (const std::error_code error = open()) return error;
-  const long watch = sys::inotify_watch(inotify_->get(), tree_.root().c_str(), tree_.mask(),
-                                        sys::Follow::yes);
+  const long watch =
+      sys::inotify_watch(inotify_->get(), tree_.root().c_str(), tree_.mask(), sys::Follow::yes);
   if (watch < 0) return sys::error_code(watch);
   if (!fork_.start() || !step_.start(Nanos{0})) {
     stop();
@@ -163,8 +164,8 @@ void WatchState::on_readable() {
   go_on();
 }
 
-// Handles a part of the results of the last scan, or reads; and starts the next scan if there is
-// nothing to read.
+// Handles a part of the results of the last scan, or reads. Starts the next scan when the kernel's
+// queue is empty.
 void WatchState::on_step() {
   if (error_) return deliver();
   if (tree_.has_results()) {
@@ -190,7 +191,7 @@ void WatchState::on_move_timeout() {
   go_on();
 }
 
-// Returns false if there was nothing to read.
+// Returns false if the queue is empty.
 bool WatchState::read(bool is_complete) {
   char bytes[kReadInTurn];
   const long size = sys::read(inotify_->get(), bytes, sizeof(bytes));
@@ -288,8 +289,8 @@ void WatchState::on_fork() {
   held_.clear();
   reads_ = 0;
   if (const std::error_code error = open()) return fail(error);
-  const long watch = sys::inotify_watch(inotify_->get(), tree_.root().c_str(), tree_.mask(),
-                                        sys::Follow::yes);
+  const long watch =
+      sys::inotify_watch(inotify_->get(), tree_.root().c_str(), tree_.mask(), sys::Follow::yes);
   if (watch < 0) return fail(sys::error_code(watch));
   tree_.restart(static_cast<int>(watch));
   batch_.add_root(Change::overflow);

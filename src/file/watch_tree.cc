@@ -36,7 +36,7 @@ struct WatchTree::Directory {
 };
 
 struct WatchTree::Record : sys::InotifyRecord {
-  std::size_t other = kNone;  // Of the first half of a move: the index of the second.
+  std::size_t other = kNone;  // In the first half of a move: the index of the second.
   bool is_used = false;       // The second half was reported with the first.
 };
 
@@ -269,7 +269,8 @@ void WatchTree::on_move(Directory& from, const Record& old, Directory& to, const
   on_departure(to, record.name);
 }
 
-// The moved directory is scanned with all below it: a scan of its old path may have gone elsewhere.
+// The moved directory is scanned with all below it: a scan of its old path may have found another
+// one.
 void WatchTree::move_directory(Directory& from, std::string_view old_name, Directory& to,
                                std::string_view name) {
   const auto place = from.children.find(old_name);

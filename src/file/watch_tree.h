@@ -114,11 +114,11 @@ class WatchTree {
   std::vector<int> unwanted_;        // Watches to remove.
   std::vector<std::uint64_t> scanning_;
   std::deque<ScannedDirectory> results_;
-  std::size_t next_entry_ = 0;  // Of the first result.
+  std::size_t next_entry_ = 0;  // In the first result.
   bool has_begun_ = false;      // The first result.
   bool is_news_ = false;        // The entries of the first result are reported.
   std::uint64_t next_id_ = 1;
-  std::vector<Record> records_;  // Those of one call.
+  std::vector<Record> records_;  // Used during one call.
   std::error_code end_;
 };
 

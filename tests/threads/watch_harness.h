@@ -101,8 +101,11 @@ class TreeModel {
   }
 
  private:
-  static bool is_below(const std::string& path, const std::string& directory) {
-    return directory.empty() || path == directory || path.starts_with(directory + '/');
+  // Calls `use` with the iterators of the entries below a directory.
+  template <class Use>
+  void with_range(const std::string& directory, Use use) {
+    if (directory.empty()) return use(entries_.begin(), entries_.end());
+    use(entries_.lower_bound(directory + '/'), entries_.lower_bound(directory + char{'/' + 1}));
   }
   void add(const std::string& path, bool is_directory) {
     if (is_directory && entries_.contains(path) && entries_[path] == "/") return;
@@ -110,17 +113,21 @@ class TreeModel {
     entries_[path] = is_directory ? "/" : entry_at(std::filesystem::path(root_) / path);
   }
   void remove(const std::string& path) {
-    std::erase_if(entries_, [&](const auto& entry) { return is_below(entry.first, path); });
+    entries_.erase(path);
+    with_range(path, [this](auto begin, auto end) { entries_.erase(begin, end); });
   }
+  // Reads the files again: when they were written, they may have had the new name already.
   void move(const std::string& from, const std::string& to, bool is_directory) {
     if (!entries_.contains(from)) return add(to, is_directory);
     remove(to);
     Entries moved;
-    for (auto& [path, entry] : entries_) {
-      if (is_below(path, from)) moved[to + path.substr(from.size())] = entry;
-    }
+    with_range(from, [&](auto begin, auto end) {
+      for (; begin != end; ++begin) moved[to + begin->first.substr(from.size())] = begin->second;
+    });
+    moved[to] = entries_.at(from);
     remove(from);
-    entries_.merge(moved);
+    for (const auto& [path, entry] : moved)
+      entries_[path] = entry == "/" ? entry : entry_at(std::filesystem::path(root_) / path);
   }
 
   std::string root_;

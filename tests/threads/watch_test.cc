@@ -1,4 +1,4 @@
-// Watch: what is reported for each kind of change.
+// Watch: the events of each kind of change.
 #include "spate/watch.h"
 
 #include <fcntl.h>
