@@ -68,7 +68,10 @@ void WatchTree::restart(int watch) {
   results_.clear();
   scanning_.clear();
   has_begun_ = false;
-  for (const auto& [id, directory] : by_id_) directory->watch = -1;
+  for (const auto& [id, directory] : by_id_) {
+    directory->watch = -1;
+    directory->is_listed = false;
+  }
   set_watch(*root_, watch);
   if (options_.scope == WatchScope::tree) queue(*root_);
 }
