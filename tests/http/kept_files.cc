@@ -171,6 +171,13 @@ TEST_F(KeptFiles, ManyFilesAreServedFromASmallCache) {
   EXPECT_NE(calls_for("/many/0", "0"), 0u);
 }
 
+TEST_F(KeptFiles, FileAboveHalfOfTheCacheDropsNoOther) {
+  serve_as({.cache_size = 300'000});
+  get("/a.txt");
+  for (int i = 0; i < 4; ++i) EXPECT_NE(calls_for("/medium", medium_), 0u);
+  EXPECT_EQ(calls_for("/a.txt", "hello\n"), 0u);
+}
+
 TEST_F(KeptFiles, NothingIsKeptWithoutCache) {
   serve_as({.cache_size = 0});
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(reads("/a.txt", "hello\n"));

@@ -39,7 +39,8 @@ inline int bench_file() {
   return file;
 }
 
-// The same file by its name, in a directory that only remove() deletes. It was written an hour ago.
+// GET /file by its name: a directory with an equal file, which remove() deletes. The file seems to
+// be an hour old.
 class BenchFileTree {
  public:
   static const std::string& directory() {

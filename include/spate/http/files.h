@@ -67,7 +67,8 @@ struct FilesOptions {
   std::string cache_control{};  // The Cache-Control field of responses with a file.
   // The most bytes of the cache, with about a KiB for each entry; zero: no cache.
   std::uint64_t cache_size = 16 * 1024 * 1024;
-  std::uint64_t max_cached_file = 1024 * 1024;  // Larger files are not kept in memory.
+  // Larger files, and those above half of the cache, are not kept in memory.
+  std::uint64_t max_cached_file = 1024 * 1024;
   Nanos check_every{1'000'000'000};  // Zero: a file in the cache is compared at each request.
   ThreadPool* pool = &ThreadPool::shared();  // Must outlive the Files and its exchanges.
 };

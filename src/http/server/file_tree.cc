@@ -121,7 +121,7 @@ void FileTree::find(Exchange exchange, FileQuery query) {
     if (entry->file != nullptr && now - entry->checked < options_.check_every)
       return send_kept(exchange, KeptFile(entry->file));
     if (entry->file != nullptr) query.known = entry->file->status;
-    query.max_read = std::max(kAlwaysRead, options_.max_cached_file);
+    query.max_read = std::max(kAlwaysRead, max_kept_);
   }
   const std::string key = key_;  // The response may call a function that serves another request.
   Result<FoundFile> found = look_up(*root_, query, Waiting::never);
@@ -142,10 +142,11 @@ void FileTree::respond(Exchange& exchange, std::string_view key, Nanos began,
   exchange.respond(Status::ok, found->page, "text/html; charset=utf-8");
 }
 
-// The entry may have been dropped or replaced during the look-up.
+// The entry may have been dropped or replaced during the look-up. If another request has read the
+// same content meanwhile, that one is sent, so that it is in memory once.
 void FileTree::respond_with_file(Exchange& exchange, std::string_view key, Nanos began,
                                  FoundFile found) {
-  FileCache::Entry* entry = found.is_known ? cache_.find(key) : nullptr;
+  FileCache::Entry* entry = cache_.find(key);
   if (entry != nullptr && entry->file != nullptr && entry->file->status == found.status) {
     entry->checked = began;
     return send_kept(exchange, KeptFile(entry->file));
@@ -164,8 +165,7 @@ void FileTree::respond_with_file(Exchange& exchange, std::string_view key, Nanos
 
 bool FileTree::may_keep(Exchange& exchange, const sys::FileStatus& status) const {
   const std::chrono::sys_seconds written{std::chrono::seconds(status.seconds)};
-  return status.size <= options_.max_cached_file &&
-         written + kSettled <= exchange.loop().wall_now();
+  return status.size <= max_kept_ && written + kSettled <= exchange.loop().wall_now();
 }
 
 void FileTree::send_kept(Exchange& exchange, const KeptFile& file) {

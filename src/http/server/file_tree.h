@@ -2,6 +2,8 @@
 // destroyed.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,7 +21,10 @@ namespace spate::http {
 class FileTree : public std::enable_shared_from_this<FileTree> {
  public:
   FileTree(std::shared_ptr<const FileRoot> root, FilesOptions options)
-      : root_(std::move(root)), options_(std::move(options)), cache_(options_.cache_size) {}
+      : root_(std::move(root)),
+        options_(std::move(options)),
+        max_kept_(std::min(options_.max_cached_file, options_.cache_size / 2)),
+        cache_(options_.cache_size) {}
 
   // `path` is normalized; nullopt if it must not be served. `has_slash`: the path of the request
   // ends with a slash.
@@ -42,6 +47,7 @@ class FileTree : public std::enable_shared_from_this<FileTree> {
 
   const std::shared_ptr<const FileRoot> root_;
   const FilesOptions options_;
+  const std::uint64_t max_kept_;  // Larger contents are not kept.
   FileCache cache_;
   // Members so that their memory is reused.
   Fields fields_;    // Fields of the current response.
