@@ -5,6 +5,7 @@
 #include <climits>
 #include <string>
 
+#include "net/port_group.h"
 #include "net/socket_address.h"
 #include "sys/file.h"
 #include "sys/socket.h"
@@ -12,12 +13,6 @@
 namespace spate {
 
 namespace {
-
-// When to set SO_REUSEPORT. Sockets can share an address only if all set it before bind(). A socket
-// that sets it later makes bind() fail if the address is in use.
-enum class Sharing { none, once_bound, from_the_start };
-
-long allow_sharing(int fd) { return sys::set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1); }
 
 // Sets the options that must precede bind().
 long prepare(int fd, const Address& address, const ListenOptions& options, Sharing sharing) {
@@ -123,17 +118,9 @@ Result<sys::Descriptor> open_listening_socket(const Address& address,
 Result<std::vector<sys::Descriptor>> open_listening_group(const Address& address,
                                                           const ListenOptions& options,
                                                           std::size_t count) {
-  std::vector<sys::Descriptor> group;
-  Address bound = address;
-  Sharing sharing = options.reuse_port ? Sharing::from_the_start : Sharing::once_bound;
-  while (group.size() < count) {
-    Result<sys::Descriptor> socket = open(bound, options, sharing);
-    if (!socket) return std::unexpected(socket.error());
-    bound = local_address_of(socket->get());
-    sharing = Sharing::from_the_start;
-    group.push_back(std::move(*socket));
-  }
-  return group;
+  return open_port_group(
+      address, options.reuse_port, count,
+      [&options](const Address& at, Sharing sharing) { return open(at, options, sharing); });
 }
 
 std::error_code prepare_listening_socket(int fd, const ListenOptions& options) {

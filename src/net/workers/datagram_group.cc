@@ -9,6 +9,7 @@
 
 #include "core/user_code.h"
 #include "net/datagram/datagram_socket.h"
+#include "net/port_group.h"
 #include "net/socket_address.h"
 #include "spate/hooks.h"
 #include "spate/net/workers.h"
@@ -36,23 +37,18 @@ struct Copied {
   bool truncated;
 };
 
-// Opens `count` sockets at one address, which the kernel treats as a group. The first one shares
-// the port only once it is bound, so that another group there is an error.
+// Opens `count` sockets at one address, which the kernel treats as a group.
 Result<std::vector<sys::Descriptor>> open_group(const Address& address, DatagramOptions options,
                                                 std::size_t count) {
-  std::vector<sys::Descriptor> group;
-  Address bound = address;
-  const bool shares_at_once = options.reuse_port;
-  while (group.size() < count) {
-    Result<sys::Descriptor> socket = open_datagram_socket(bound, options);
-    if (!socket) return std::unexpected(socket.error());
-    if (group.empty() && !shares_at_once)
-      sys::set_option(socket->get(), SOL_SOCKET, SO_REUSEPORT, 1);
-    bound = local_address_of(socket->get());
-    options.reuse_port = true;
-    group.push_back(std::move(*socket));
-  }
-  return group;
+  const auto open = [&options](const Address& at, Sharing sharing) -> Result<sys::Descriptor> {
+    options.reuse_port = sharing == Sharing::from_the_start;
+    Result<sys::Descriptor> socket = open_datagram_socket(at, options);
+    if (!socket || sharing == Sharing::from_the_start) return socket;
+    if (const long result = allow_sharing(socket->get()); result < 0)
+      return std::unexpected(sys::error_code(result));
+    return socket;
+  };
+  return open_port_group(address, options.reuse_port, count, open);
 }
 
 }  // namespace
