@@ -71,7 +71,9 @@ class Listening {
     return sessions_.address();
   }
   Result<Address> by_serve_on_workers(const ListenOptions& options) {
-    return spate::serve<IdleSession>(*workers_, here_, {.listen = options});
+    const auto made = spate::serve<IdleSession>(*workers_, here_, {.listen = options});
+    if (!made) return std::unexpected(made.error());
+    return made->address();
   }
   Result<Address> by_http_server(const ListenOptions& options) {
     server_ = must(http::Server::create(*loop_, kSayHello));

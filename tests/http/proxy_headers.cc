@@ -200,7 +200,7 @@ TEST_F(ProxiedSessions, HaveTheAddressOnWorkers) {
   const auto workers = must(Workers::create({.threads = 2}));
   for (const bool has_tls : {false, true}) {
     const Address address =
-        must(spate::serve<Named>(*workers, Address::loopback_ipv4(0), options(has_tls)));
+        must(spate::serve<Named>(*workers, Address::loopback_ipv4(0), options(has_tls))).address();
     Talk talk(*loop_, address, header_of(ProxyVersion::v2), context(has_tls));
     EXPECT_EQ(talk.run_to("hello"), "192.0.2.1:1234\nhello") << has_tls;
   }

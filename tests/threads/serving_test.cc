@@ -59,10 +59,10 @@ class Counting : public Session {
 class ServingOnWorkers : public WorkersTest {
  protected:
   void serve() {
-    const Result<Address> address = spate::serve<Counting>(
+    const Result<WorkersServer> server = spate::serve<Counting>(
         *workers_, Address::loopback_ipv4(0), {.balance = GetParam()}, std::ref(counts_));
-    ASSERT_TRUE(address) << address.error().message();
-    for (int i = 0; i < 6; ++i) clients_.emplace_back(*loop_, *address, echoed_);
+    ASSERT_TRUE(server) << server.error().message();
+    for (int i = 0; i < 6; ++i) clients_.emplace_back(*loop_, server->address(), echoed_);
     run_until([&] { return echoed_ == 6; });
   }
   void expect_all_gone() {

@@ -235,7 +235,8 @@ TEST_F(TlsServe, ServesOnWorkersWhileCertificatesChange) {
   const auto workers = must(Workers::create({.threads = 2}));
   const Address address =
       must(serve<Guest>(*workers, Address::loopback_ipv4(0),
-                        {.balance = Balance::round_robin, .tls = tls}, std::ref(book_)));
+                        {.balance = Balance::round_robin, .tls = tls}, std::ref(book_)))
+          .address();
   for (int i = 0; i < 6; ++i) {
     expect_echo(address.port());
     const Certificate& next = i % 2 == 0 ? other : test_server();
@@ -247,15 +248,16 @@ TEST_F(TlsServe, ServesOnWorkersWhileCertificatesChange) {
 
 TEST_F(TlsServe, StopsWorkersDespiteUnfinishedHandshakes) {
   const auto workers = must(Workers::create({.threads = 1}));
-  const Address address =
+  const auto serving =
       must(serve<Guest>(*workers, Address::loopback_ipv4(0), {.tls = server()}, std::ref(book_)));
   Recorder log;
-  const Stream plain = silent(address.port(), log);
-  while (workers->connections(0) == 0) {  // Polls, since the other thread does not wake this loop.
+  const Stream plain = silent(serving.address().port(), log);
+  while (serving.connections() == 0) {  // Polls, since the other thread does not wake this loop.
     loop_->run(Run::no_wait);
     std::this_thread::sleep_for(1ms);
   }
   EXPECT_FALSE(workers->stop(1ms));
+  EXPECT_EQ(serving.connections(), 0u);
   EXPECT_EQ(book_.opened, 0);
 }
 

@@ -29,6 +29,7 @@
 #include "spate/net/session_service.h"
 #include "spate/net/tls.h"
 #include "spate/net/workers.h"
+#include "spate/net/workers_server.h"
 #include "spate/time.h"
 
 namespace spate {
@@ -145,26 +146,28 @@ Result<Server<T>> serve(Loop& loop, const Address& address, Args&&... args) {
 }
 
 // Serves on the workers until Workers::stop(), which calls on_drain() of every session, and
-// on_closed(Error::deadline) of those that are left after the grace. Returns the address. Errors:
-// those of Workers::listen(); EINVAL for a client's TlsContext, or for `proxies` without
-// ProxyProtocol::from_proxies.
+// on_closed(Error::deadline) of those that are left after the grace. Returns a handle
+// (workers_server.h); the server belongs to the workers. Errors: those of Workers::listen(); EINVAL
+// for a client's TlsContext, or for `proxies` without ProxyProtocol::from_proxies.
 template <class T, class... Args>
-Result<Address> serve(Workers& workers, const Address& address, const ServeOptions& options,
-                      Args&&... args) {
+[[nodiscard("it may have failed")]]
+Result<WorkersServer> serve(Workers& workers, const Address& address, const ServeOptions& options,
+                            Args&&... args) {
   if (!options.is_valid()) return std::unexpected(make_error_code(std::errc::invalid_argument));
   const auto make = session_maker<T>(std::forward<Args>(args)...);
   using Hosting = SessionService<T, std::remove_const_t<decltype(make)>>;
   const auto host = [make,
-                     steps = options.steps()](Loop& loop) -> std::unique_ptr<WorkerService> {
+                     steps = options.steps()](Loop& loop) -> std::unique_ptr<DrainableService> {
     return std::make_unique<Hosting>(loop, make, steps);
   };
-  return workers.listen(address, Workers::MakeService(host), options.balance, options.listen);
+  return WorkersServer::serve(workers, address, host, options.balance, options.listen);
 }
 
 // As above, with the default options.
 template <class T, class... Args>
   requires(!(IsServeOptions<Args> || ...))
-Result<Address> serve(Workers& workers, const Address& address, Args&&... args) {
+[[nodiscard("it may have failed")]]
+Result<WorkersServer> serve(Workers& workers, const Address& address, Args&&... args) {
   return serve<T>(workers, address, ServeOptions{}, std::forward<Args>(args)...);
 }
 

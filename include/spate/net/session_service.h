@@ -16,7 +16,7 @@
 #include "spate/net/session.h"
 #include "spate/net/stream.h"
 #include "spate/net/tls.h"
-#include "spate/net/workers.h"
+#include "spate/net/workers_server.h"
 #include "spate/time.h"
 
 namespace spate {
@@ -130,7 +130,7 @@ class SessionEntrance : public std::enable_shared_from_this<SessionEntrance<T, M
 
 // One worker's sessions.
 template <class T, class Make>
-class SessionService final : public WorkerService {
+class SessionService final : public DrainableService {
  public:
   SessionService(Loop& loop, Make make, SessionSteps steps)
       : sessions_(loop),
@@ -139,6 +139,9 @@ class SessionService final : public WorkerService {
 
   void on_accept(Stream stream, const Address& peer) override {
     entrance_->enter(std::move(stream), peer);
+  }
+  void drain(Nanos grace, const DrainTicket& ticket) override {
+    sessions_.drain(grace, [ticket] {});
   }
   void on_drain(Nanos) override { sessions_.drain(kForever); }  // The worker enforces the grace.
   void on_end() override { sessions_.end_all(Error::deadline); }

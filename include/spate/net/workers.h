@@ -10,6 +10,7 @@
 // everything is allowed that a loop allows; Loop::stop() ends nested runs, not the worker.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -17,6 +18,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "spate/error.h"
 #include "spate/export.h"
@@ -130,6 +132,11 @@ class SPATE_EXPORT Workers {
 class SPATE_EXPORT WorkersListener {
  public:
   const Address& address() const { return address_; }
+  // Returns the number of its open connections on a worker (less than Workers::count()); zero after
+  // stop().
+  std::size_t connections(unsigned worker) const {
+    return (*connections_)[worker].load(std::memory_order_relaxed);
+  }
   // Stops listening on all workers, and returns at once. Connections in the backlog are accepted
   // first. Then calls `then` on the thread of each worker, after the worker's last connection was
   // passed to its service. On a worker that has ended, `then` is destroyed uncalled.
@@ -137,12 +144,14 @@ class SPATE_EXPORT WorkersListener {
 
  private:
   friend class Workers;
+  using Counts = std::vector<std::atomic<std::size_t>>;  // By worker.
+
   WorkersListener(Workers::Team& team, Workers::Service& service, const Address& address,
-                  bool is_shared)
-      : team_(&team), service_(&service), address_(address), is_shared_(is_shared) {}
+                  bool is_shared);
 
   Workers::Team* team_;
   Workers::Service* service_;  // Destroyed by stop().
+  std::shared_ptr<const Counts> connections_;
   Address address_;
   bool is_shared_;  // The first worker accepts for all.
 };

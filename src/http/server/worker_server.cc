@@ -7,15 +7,11 @@
 
 namespace spate::http {
 
-WorkerServer::WorkerServer(Loop& loop, unsigned worker,
-                           std::shared_ptr<WorkersServerState> state,
+WorkerServer::WorkerServer(Loop& loop, unsigned worker, std::shared_ptr<WorkersServerState> state,
                            std::unique_ptr<Service> service)
-    : loop_(loop), worker_(worker), state_(std::move(state)), service_(std::move(service)) {
-  state_->set_host(worker_, this);
-}
+    : loop_(loop), worker_(worker), state_(std::move(state)), service_(std::move(service)) {}
 
 WorkerServer::~WorkerServer() {
-  state_->set_host(worker_, nullptr);
   while (!cores_.empty()) {
     state_->remove(worker_, cores_.back()->counters());
     cores_.pop_back();

@@ -5,17 +5,16 @@
 #include <memory>
 #include <vector>
 
-#include "http/server/drain_notice.h"
 #include "http/server/server_core.h"
 #include "spate/http/server.h"
-#include "spate/net/workers.h"
+#include "spate/net/workers_server.h"
 
 namespace spate::http {
 
 class WorkersServerState;
 
 // It has a ServerCore for each version of the options that an open connection uses.
-class WorkerServer final : public WorkerService {
+class WorkerServer final : public DrainableService {
  public:
   WorkerServer(Loop& loop, unsigned worker, std::shared_ptr<WorkersServerState> state,
                std::unique_ptr<Service> service);
@@ -24,8 +23,7 @@ class WorkerServer final : public WorkerService {
   void on_accept(Stream stream, const Address& peer) override;
   void on_drain(Nanos grace) override;
   void on_end() override;
-  // Destroys its copies of `ticket` when no connection is left.
-  void drain(Nanos grace, const DrainTicket& ticket);
+  void drain(Nanos grace, const DrainTicket& ticket) override;
 
  private:
   void renew();

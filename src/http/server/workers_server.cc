@@ -20,49 +20,25 @@ WorkersServerState::WorkersServerState(Workers& workers, const ServerOptions& op
       slots_(workers.count()),
       options_(std::make_shared<const ServerOptions>(options)) {}
 
-// Ends the state when it is destroyed: by Workers::stop(), or when listening fails.
-class WorkersServerState::Ending {
- public:
-  explicit Ending(std::shared_ptr<WorkersServerState> state) : state_(std::move(state)) {}
-  Ending(Ending&& other) noexcept = default;
-  Ending& operator=(Ending&&) = delete;
-  ~Ending() {
-    if (state_ != nullptr) state_->end();
-  }
-  WorkersServerState& state() const { return *state_; }
-
- private:
-  std::shared_ptr<WorkersServerState> state_;
-};
-
 Result<WorkersServer> WorkersServerState::serve(Workers& workers, const Address& address,
                                                 MakeService make, const ServerOptions& options,
                                                 const WorkersListenOptions& how) {
   if (!ServerCore::are_valid(options)) return std::unexpected(system_error(EINVAL));
   const auto state = std::make_shared<WorkersServerState>(workers, options);
-  auto listener = workers.open(
-      address,
-      [ending = Ending(state), make = std::move(make)](Loop& loop) {
-        return ending.state().make_server(loop, make);
-      },
+  auto server = spate::WorkersServer::serve(
+      workers, address,
+      [state, make = std::move(make)](Loop& loop) { return state->make_server(loop, make); },
       how.balance, ServerCore::bounded(how.listen));
-  if (!listener) return std::unexpected(listener.error());
-  const std::scoped_lock lock(state->listener_mutex_);
-  state->address_ = listener->address();
-  state->listener_ = std::move(*listener);
+  if (!server) return std::unexpected(server.error());
+  state->server_ = std::move(*server);
   return WorkersServer(state);
 }
 
-void WorkersServerState::end() {
-  const std::scoped_lock lock(listener_mutex_);
-  listener_.reset();
-}
-
-std::unique_ptr<WorkerService> WorkersServerState::make_server(Loop& loop,
-                                                               const MakeService& make) {
+std::unique_ptr<DrainableService> WorkersServerState::make_server(Loop& loop,
+                                                                  const MakeService& make) {
   std::unique_ptr<Service> service = make(loop);
   if (service == nullptr) return nullptr;
-  return std::unique_ptr<WorkerService>(new (std::nothrow) WorkerServer(
+  return std::unique_ptr<DrainableService>(new (std::nothrow) WorkerServer(
       loop, workers_.index_of(loop), shared_from_this(), std::move(service)));
 }
 
@@ -88,20 +64,10 @@ void WorkersServerState::remove(unsigned worker, const ServerCounters& counters)
   slot.past += last;
 }
 
-// Each worker drops its ticket when it has drained, or has ended.
-void WorkersServerState::drain(Nanos grace, const DrainTicket& ticket) {
-  const std::scoped_lock lock(listener_mutex_);
-  if (!listener_) return;
-  listener_->close([self = shared_from_this(), grace, ticket](Loop& loop) {
-    WorkerServer* host = self->slots_[self->workers_.index_of(loop)].host;
-    if (host != nullptr) host->drain(grace, ticket);
-  });
-}
-
 std::error_code WorkersServerState::reload(ServerOptions options) {
   if (!ServerCore::are_valid(options)) return system_error(EINVAL);
-  const std::scoped_lock lock(listener_mutex_, mutex_);
-  if (!listener_) return system_error(ECANCELED);
+  if (server_.has_stopped()) return system_error(ECANCELED);
+  const std::scoped_lock lock(mutex_);
   options_ = std::make_shared<const ServerOptions>(std::move(options));
   version_.fetch_add(1, std::memory_order_release);
   return {};
@@ -121,8 +87,8 @@ WorkersServer::WorkersServer(const WorkersServer& other) = default;
 WorkersServer& WorkersServer::operator=(const WorkersServer& other) = default;
 WorkersServer::~WorkersServer() = default;
 
-const Address& WorkersServer::address() const { return state_->address(); }
-unsigned WorkersServer::workers() const { return state_->workers(); }
+const Address& WorkersServer::address() const { return state_->server().address(); }
+unsigned WorkersServer::workers() const { return state_->server().workers(); }
 ServerMetrics WorkersServer::metrics(unsigned worker) const { return state_->metrics(worker); }
 
 ServerMetrics WorkersServer::metrics() const {
@@ -131,14 +97,11 @@ ServerMetrics WorkersServer::metrics() const {
   return sum;
 }
 
-void WorkersServer::drain(Nanos grace) const { state_->drain(grace, nullptr); }
+void WorkersServer::drain(Nanos grace) const { state_->server().drain(grace); }
 
 std::error_code WorkersServer::drain(Nanos grace, Loop& loop,
                                      std::move_only_function<void()> done) const {
-  const Result<DrainTicket> ticket = notify_when_drained(loop, std::move(done));
-  if (!ticket) return ticket.error();
-  state_->drain(grace, *ticket);
-  return {};
+  return state_->server().drain(grace, loop, std::move(done));
 }
 
 std::error_code WorkersServer::reload(ServerOptions options) const {

@@ -48,20 +48,32 @@ class SocketAcceptor final : public Acceptor {
 // One listen(), shared by all workers. Its connections are counted on any thread.
 class Workers::Service {
  public:
-  Service(Team& team, MakeService make, std::size_t max)
-      : team_(team), make_(std::move(make)), limit_(max) {}
+  Service(Team& team, MakeService make, std::size_t max, std::size_t workers)
+      : team_(team),
+        connections_(std::make_shared<WorkersListener::Counts>(workers)),
+        make_(std::move(make)),
+        limit_(max) {}
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+  ~Service() {
+    for (auto& each : *connections_) each.store(0, std::memory_order_relaxed);
+  }
 
   std::unique_ptr<WorkerService> make(Loop& loop) const {
     return call_user("Workers", [&] { return make_(loop); });
   }
   // Counts a connection that is being passed to a worker. True if accepting must pause now.
   bool enter() { return limit_.enter(); }
-  void leave();
+  // Counts a connection of a worker until leave().
+  void add(unsigned worker) { (*connections_)[worker].fetch_add(1, std::memory_order_relaxed); }
+  void leave(unsigned worker);
+  std::shared_ptr<const WorkersListener::Counts> connections() const { return connections_; }
   // Returns whether there is still no room; then a later leave() resumes accepting.
   bool rests_on() { return limit_.rests_on(); }
 
  private:
   Team& team_;
+  const std::shared_ptr<WorkersListener::Counts> connections_;  // By worker.
   const MakeService make_;
   SharedLimit limit_;
 };
@@ -69,7 +81,7 @@ class Workers::Service {
 // One thread and its loop. All members except atomics are used on that thread while it runs.
 class Workers::Worker {
  public:
-  static Result<std::unique_ptr<Worker>> make(const LoopOptions& options);
+  static Result<std::unique_ptr<Worker>> make(unsigned index, const LoopOptions& options);
   ~Worker();
 
   long start(std::string_view name, std::optional<unsigned> processor);
@@ -90,7 +102,10 @@ class Workers::Worker {
   void pause(Service& service);
   void resume(Service& service);
   // Counts a connection that is being passed to this worker.
-  void expect_one() { connections_.fetch_add(1, std::memory_order_relaxed); }
+  void expect_one(Service& service) {
+    connections_.fetch_add(1, std::memory_order_relaxed);
+    service.add(index_);
+  }
   void take(Service& service, sys::Descriptor socket, const Address& peer);
   void leave(Service& service);
   // Undoes expect_one() if the hand-off fails. Any thread.
@@ -146,7 +161,7 @@ class Workers::Worker {
   static constexpr Nanos kRest{10'000'000};
   static inline thread_local const Worker* current_ = nullptr;
 
-  Worker() = default;
+  explicit Worker(unsigned index) : index_(index) {}
   void run();
   void finish();
   template <class Function>
@@ -156,6 +171,7 @@ class Workers::Worker {
   Clients* clients_of(Service& service);
   SocketAcceptor* acceptor_of(const Service& service);
 
+  const unsigned index_;
   std::unique_ptr<Loop> loop_;
   sys::Thread thread_;
   std::list<Clients> clients_;
@@ -197,7 +213,7 @@ class Workers::Team {
   bool on_each(Function function, bool insist = false);
   void stop_listening(bool serves_backlog);
   Service& serve(MakeService make, const ListenOptions& options) {
-    return services_.emplace_back(*this, std::move(make), options.max_connections);
+    return services_.emplace_back(*this, std::move(make), options.max_connections, workers.size());
   }
   std::size_t choose(Balance balance, const Address& peer);
   static void hand_over(Worker& worker, Service& service, sys::Descriptor socket,

@@ -43,16 +43,18 @@ Workers::MakeService service_of(Workers::OnAccept on_accept) {
 
 // ---- Service
 
-void Workers::Service::leave() {
+void Workers::Service::leave(unsigned worker) {
+  (*connections_)[worker].fetch_sub(1, std::memory_order_relaxed);
   if (limit_.leave()) team_.resume(*this);
 }
 
 // ---- Worker
 
-Result<std::unique_ptr<Workers::Worker>> Workers::Worker::make(const LoopOptions& options) {
+Result<std::unique_ptr<Workers::Worker>> Workers::Worker::make(unsigned index,
+                                                               const LoopOptions& options) {
   Result<std::unique_ptr<Loop>> loop = Loop::create(options);
   if (!loop) return std::unexpected(loop.error());
-  std::unique_ptr<Worker> worker(new Worker);
+  std::unique_ptr<Worker> worker(new Worker(index));
   worker->loop_ = std::move(*loop);
   if (LoopStreams::of(*worker->loop_) == nullptr) return std::unexpected(sys::error_code(-ENOMEM));
   return worker;
@@ -178,13 +180,13 @@ void Workers::Worker::take(Service& service, sys::Descriptor socket, const Addre
 
 void Workers::Worker::leave(Service& service) {
   const bool was_last = connections_.fetch_sub(1) == 1;
-  service.leave();
+  service.leave(index_);
   if (was_last && draining_) finish();
 }
 
 void Workers::Worker::lose_one(Service& service) {
   connections_.fetch_sub(1);
-  service.leave();
+  service.leave(index_);
 }
 
 void Workers::Worker::drain(Nanos grace, const OnLoop& on_drain) {
@@ -298,7 +300,7 @@ Result<WorkersListener> Workers::Team::listen_everywhere(const Address& address,
   const bool done = on_each([&](Worker& worker) {
     const std::scoped_lock lock(mutex);
     const auto accept = [&worker, &service](sys::Descriptor pending, const Address& peer) {
-      worker.expect_one();
+      worker.expect_one(service);
       if (service.enter()) worker.pause(service);
       worker.take(service, std::move(pending), peer);
     };
@@ -341,7 +343,7 @@ Result<WorkersListener> Workers::Team::share(sys::Descriptor& socket, MakeServic
 // Counts the connection now, so that the next choice considers it.
 void Workers::Team::hand_over(Worker& worker, Service& service, sys::Descriptor socket,
                               const Address& peer) {
-  worker.expect_one();
+  worker.expect_one(service);
   const bool posted = worker.post([&worker, &service, socket = std::move(socket), peer]() mutable {
     worker.take(service, std::move(socket), peer);
   });
@@ -368,7 +370,7 @@ Result<std::unique_ptr<Workers>> Workers::create(const WorkersOptions& options) 
   auto team = std::make_unique<Team>();
   const unsigned threads = options.threads > 0 ? options.threads : sys::processors();
   for (unsigned i = 0; i < threads; ++i) {
-    auto worker = Worker::make(options.loop);
+    auto worker = Worker::make(i, options.loop);
     if (!worker) return std::unexpected(worker.error());
     team->workers.push_back(std::move(*worker));
   }
@@ -439,6 +441,14 @@ Result<Address> Workers::adopt(int fd, OnAccept on_accept, Balance balance,
   socket.release();
   return std::unexpected(listener.error());
 }
+
+WorkersListener::WorkersListener(Workers::Team& team, Workers::Service& service,
+                                 const Address& address, bool is_shared)
+    : team_(&team),
+      service_(&service),
+      connections_(service.connections()),
+      address_(address),
+      is_shared_(is_shared) {}
 
 void WorkersListener::close(const Workers::OnLoop& then) const {
   team_->close(*service_, is_shared_, then);

@@ -1,15 +1,16 @@
-#include "http/server/drain_notice.h"
+#include "net/workers/drain_notice.h"
 
 #include <cerrno>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <utility>
 
-#include "http/codec/system_error.h"
 #include "spate/async.h"
 #include "spate/hooks.h"
+#include "sys/descriptor.h"
 
-namespace spate::http {
+namespace spate {
 
 // Connects the last ticket with the loop, either of which may end first.
 struct DrainGate {
@@ -74,9 +75,9 @@ Result<DrainTicket> notify_when_drained(Loop& loop, std::move_only_function<void
   auto ticket = std::make_shared<DrainTicketState>(gate);
   std::unique_ptr<Notice> notice(new (std::nothrow)
                                      Notice(loop, std::move(gate), std::move(done)));
-  if (notice == nullptr || !notice->start()) return std::unexpected(system_error(ENOMEM));
+  if (notice == nullptr || !notice->start()) return std::unexpected(sys::error_code(-ENOMEM));
   notice.release();
   return ticket;
 }
 
-}  // namespace spate::http
+}  // namespace spate
