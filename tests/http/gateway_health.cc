@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fault.h"
 #include "http/gateway_harness.h"
 #include "spate/http/error.h"
 #include "spate/http/http2.h"
@@ -294,6 +296,42 @@ TEST_F(GatewayHealthTest, FailureOfThisMachineHasNoResult) {
   open_error = make_error_code(std::errc::connection_refused);
   run_checks(1);
   EXPECT_THAT(changes, ElementsAre("b Connection refused, unhealthy"));
+}
+
+// Without memory a check has no result, and later checks follow. Creating fails with ENOMEM.
+TEST_F(GatewayHealthTest, SurvivesLackOfMemory) {
+  bool has_failed = true;
+  for (std::uint64_t nth = 1; has_failed; ++nth) {
+    ASSERT_LT(nth, 1000u);
+    std::error_code error;
+    {
+      FaultPlan plan;
+      plan.fail_nth(SystemCall::allocate, nth, ENOMEM);
+      const FaultScope scope(plan);
+      GatewayOptions options;
+      options.client.open = [this](std::string_view, std::uint16_t) -> Result<Stream> {
+        auto pair = Stream::memory_pair(loop_);
+        if (!pair) return std::unexpected(pair.error());
+        upstreams.push_back(std::make_unique<Peer>(std::move(pair->second)));
+        upstreams.back()->on_request = [](Peer& peer) { peer.answer(response_of(200)); };
+        return std::move(pair->first);
+      };
+      options.upstreams = UpstreamOptions{.servers = {{"http://a"}}};
+      options.upstreams->health_check = HealthCheck{};
+      auto made = http::Gateway::create(loop_, std::move(options));
+      error = made ? std::error_code() : made.error();
+      if (made) gateway_ = std::move(*made);
+      turns();
+      has_failed = plan.failures(SystemCall::allocate) > 0;
+    }
+    if (error) {
+      EXPECT_EQ(error, std::errc::not_enough_memory) << nth;
+      continue;
+    }
+    run_checks(3);
+    EXPECT_GE(gateway_.upstreams()[0].checks, 2u) << nth;
+    EXPECT_TRUE(is_healthy(0)) << nth;
+  }
 }
 
 // ---- the choice
