@@ -54,7 +54,7 @@ void begin(TlsConnection& connection) {
   if (is_shaking(connection)) {
     connection.engine->begin(connection);
     connection.handshake_waits = connection.below != nullptr ? EV_WRITE : 0;
-    tls_await_handshake(connection);
+    tls_await_handshake(connection, connection.enabled);
   }
 }
 
@@ -105,7 +105,7 @@ int timeouts_changed(Connection& connection) {
 }
 
 // As in libevent, output added to an empty buffer waits for the descriptor even if writing is
-// disabled.
+// disabled; after a failure no other output does.
 void output_added(Connection& connection, const evbuffer_cb_info& change) {
   TlsConnection& tls = as_tls(connection);
   if (is_shaking(tls)) return;
@@ -113,7 +113,8 @@ void output_added(Connection& connection, const evbuffer_cb_info& change) {
     const Keep keep(&connection);
     return tls_write(tls);
   }
-  const bool may_write = (tls.enabled & EV_WRITE) != 0 && tls.writing_rests == 0;
+  const bool is_enabled = (tls.enabled & EV_WRITE) != 0 && tls.writing_rests == 0;
+  const bool may_write = is_enabled && !tls.has_failed;
   const bool waits = may_write || change.orig_size == 0;
   if (waits && event_pending(&tls.ev_write, EV_WRITE, nullptr) == 0) {
     add_event(tls.ev_write, tls.timeout_write);

@@ -100,7 +100,8 @@ void tls_read(TlsConnection& connection);
 void tls_write(TlsConnection& connection);
 // Starts the events that the program enabled; a handshake continues.
 void tls_start(TlsConnection& connection, short what);
-void tls_await_handshake(TlsConnection& connection);
+// Waits for what the handshake needs next, or before its first step for the events `otherwise`.
+void tls_await_handshake(TlsConnection& connection, short otherwise);
 
 }  // namespace spate::libevent
 

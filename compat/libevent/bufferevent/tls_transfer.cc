@@ -179,7 +179,7 @@ void spate::libevent::tls_handshake(TlsConnection& connection) {
     case Kind::wants_write:
       connection.handshake_waits = step.kind == Kind::wants_read ? EV_READ : EV_WRITE;
       stop_waiting(connection, EV_READ | EV_WRITE);
-      return tls_await_handshake(connection);
+      return tls_await_handshake(connection, connection.enabled);
     case Kind::ended:
       return end(connection, BEV_EVENT_READING, step);
   }
@@ -221,9 +221,8 @@ void spate::libevent::tls_write(TlsConnection& connection) {
   if (step.kind == Kind::ended) end(connection, BEV_EVENT_WRITING, step);
 }
 
-void spate::libevent::tls_await_handshake(TlsConnection& connection) {
-  const short waits =
-      connection.handshake_waits != 0 ? connection.handshake_waits : connection.enabled;
+void spate::libevent::tls_await_handshake(TlsConnection& connection, short otherwise) {
+  const short waits = connection.handshake_waits != 0 ? connection.handshake_waits : otherwise;
   if ((waits & EV_READ) != 0) wait_to_read(connection);
   if ((waits & EV_WRITE) != 0) wait_to_write(connection);
 }
@@ -231,7 +230,7 @@ void spate::libevent::tls_await_handshake(TlsConnection& connection) {
 namespace {
 
 void start_on_socket(TlsConnection& connection, short what) {
-  if (is_shaking(connection)) return tls_await_handshake(connection);
+  if (is_shaking(connection)) return tls_await_handshake(connection, what);
   if ((what & EV_READ) != 0) {
     wait_to_read(connection);
     if (connection.engine->has_pending(connection)) event_active(&connection.ev_read, EV_READ, 1);

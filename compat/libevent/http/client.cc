@@ -208,7 +208,7 @@ void spate::libevent::end_if_done(evhttp_connection& connection) {
   if (connection.ends_when_done && is_done) evhttp_connection_free(&connection);
 }
 
-void spate::libevent::finish_answer(evhttp_connection& connection) {
+void spate::libevent::finish_answer(evhttp_connection& connection, bool has_ended) {
   evhttp_request& request = *connection.request();
   const bool closes = closes_connection(request, *request.input_headers) ||
                       closes_connection(request, *request.output_headers);
@@ -217,7 +217,7 @@ void spate::libevent::finish_answer(evhttp_connection& connection) {
     connection.unlink(request);
     if (closes) {
       connection.disconnect();
-    } else if (connection.request() == nullptr) {
+    } else if (connection.request() == nullptr && !has_ended) {
       connection.begin_idling();
     } else {
       // Reading is enabled after the next request is written: an end that was there before is then
@@ -228,6 +228,9 @@ void spate::libevent::finish_answer(evhttp_connection& connection) {
     if (!deferral.was_freed() && request.cb != nullptr) request.cb(&request, request.cb_arg);
     if (!deferral.was_freed()) free_unless_owned(request);
   }
+  if (connection.is_freed) return;
+  const bool is_idle = connection.state == evhttp_connection::State::idle;
+  if (has_ended && is_idle && connection.is_connected()) connection.begin_idling();
   if (!connection.is_freed) end_if_done(connection);
 }
 

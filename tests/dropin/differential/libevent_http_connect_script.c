@@ -10,7 +10,7 @@
 #include "http_connect_reasons.h"
 #include "virtual_steps.h"
 
-enum { kAsksMost = 30, kTurns = 60 };
+enum { kAsksMost = 30, kTurns = 60, kSettleMost = 300 };
 
 static char names_of_requests[kAsksMost][12];
 static struct evhttp_request* waiting[kAsksMost];
@@ -70,6 +70,20 @@ static void set_up(const Reason* reason) {
   if (reason->local) evhttp_connection_set_local_address(connection, reason->local);
 }
 
+static int is_waiting(void) {
+  for (int i = 0; i < count; i++) {
+    if (waiting[i]) return 1;
+  }
+  return 0;
+}
+
+// How many turns a lookup takes depends on the method, so nothing else is done during one.
+static void turn_of(const Reason* reason) {
+  event_base_loop(base, EVLOOP_ONCE);
+  if (!reason->by_dns) return;
+  for (int i = 0; i < kSettleMost && is_waiting(); i++) event_base_loop(base, EVLOOP_ONCE);
+}
+
 static void run_script(void) {
   const Reason* reason = &reasons[random_below((int)(sizeof reasons / sizeof *reasons))];
   set_up(reason);
@@ -78,8 +92,8 @@ static void run_script(void) {
   for (int turn = 0; turn < kTurns; turn++) {
     const int choice = random_below(100);
     if (retries == 0 && choice < 10) script_ask();
-    if (retries == 0 && choice >= 94) cancel_one();
-    event_base_loop(base, EVLOOP_ONCE);
+    if (retries == 0 && (choice >= 94 || choice < 4)) cancel_one();
+    turn_of(reason);
   }
   evhttp_connection_free(connection);
   event_base_loop(base, EVLOOP_NONBLOCK);

@@ -29,6 +29,7 @@ static int served;
 static int connections;
 static int done;
 static int asked;
+static struct evhttp_connection* asks_again;
 
 // ---- the server
 
@@ -80,6 +81,8 @@ static struct bufferevent* client_bev(void) {
   return bufferevent_openssl_filter_new(base, below, ssl, BUFFEREVENT_SSL_CONNECTING, options);
 }
 
+static void ask(struct evhttp_connection* connection, const char* target, int closes);
+
 static void on_error(enum evhttp_request_error error, void* arg) {
   printf("  error %d of %s\n", error, (const char*)arg);
 }
@@ -94,6 +97,9 @@ static void on_done(struct evhttp_request* request, void* arg) {
   struct evbuffer* body = evhttp_request_get_input_buffer(request);
   printf("code %d, %zu bytes\n", evhttp_request_get_response_code(request),
          evbuffer_get_length(body));
+  struct evhttp_connection* connection = asks_again;
+  asks_again = NULL;
+  if (connection) ask(connection, "/again", 0);
 }
 
 static void on_close(struct evhttp_connection* connection, void* arg) {
@@ -246,9 +252,65 @@ static void run_ended(void) {
   }
 }
 
+// A server over TLS whose response ends with the connection. The request that is made when it has
+// ended is not sent there.
+static void on_asked(struct bufferevent* bev, void* arg) {
+  (void)arg;
+  struct evbuffer* input = bufferevent_get_input(bev);
+  const int is_first = evbuffer_get_length(input) > 0;
+  printf("  server reads\n");
+  evbuffer_drain(input, evbuffer_get_length(input));
+  if (is_first) bufferevent_write(bev, "HTTP/1.1 200 OK\r\n\r\nuntil the end", 32);
+}
+
+static void on_answered(struct bufferevent* bev, void* arg) {
+  (void)arg;
+  SSL_shutdown(bufferevent_openssl_get_ssl(bev));
+  shutdown(bufferevent_getfd(bev), SHUT_WR);
+}
+
+static void on_server_end(struct bufferevent* bev, short what, void* arg) {
+  (void)arg;
+  if (what & BEV_EVENT_CONNECTED) return;
+  printf("  server's end\n");
+  bufferevent_free(bev);
+}
+
+static void on_accept_tls(struct evconnlistener* listener, evutil_socket_t fd,
+                          struct sockaddr* peer, int size, void* arg) {
+  (void)listener;
+  (void)peer;
+  (void)size;
+  (void)arg;
+  connections++;
+  struct bufferevent* bev = bufferevent_openssl_socket_new(
+      base, fd, SSL_new(context), BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
+  bufferevent_setcb(bev, on_asked, on_answered, on_server_end, NULL);
+  bufferevent_enable(bev, EV_READ | EV_WRITE);
+}
+
+static void run_asked_at_end(void) {
+  begin(kTls);
+  struct sockaddr_in address = {.sin_family = AF_INET};
+  socklen_t size = sizeof address;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  struct evconnlistener* listener = evconnlistener_new_bind(
+      base, on_accept_tls, NULL, LEV_OPT_CLOSE_ON_FREE, 5, (struct sockaddr*)&address, size);
+  getsockname(evconnlistener_get_fd(listener), (struct sockaddr*)&address, &size);
+  struct evhttp_connection* connection = connect_client(ntohs(address.sin_port));
+  asks_again = connection;
+  ask(connection, "/first", 0);
+  run_until_done();
+  settle();
+  printf("%d connections\n", connections);
+  evhttp_connection_free(connection);
+  settle();
+  evconnlistener_free(listener);
+}
+
 static const Case cases[] = {
     {"one", run_one},         {"kept", run_kept},   {"reconnect", run_reconnect},
-    {"refused", run_refused}, {"ended", run_ended},
+    {"refused", run_refused}, {"ended", run_ended}, {"asked at the end", run_asked_at_end},
 };
 
 int main(int argc, char** argv) {

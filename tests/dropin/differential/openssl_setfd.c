@@ -51,11 +51,35 @@ static void run_connect_again(void) {
   }
 }
 
+// A failed connection of TLS waits only for the enabled direction.
+static void run_failed(void) {
+  begin(kTls, kNone, kConnects);
+  connect_once(kRefused);
+  bufferevent_enable(bev, EV_READ);
+  bufferevent_disable(bev, EV_READ);
+  turns(3);
+  show_state("read and not");
+  bufferevent_enable(bev, EV_READ);
+  turns(3);
+  show_state("reads");
+  for (int role = 0; role < 2; role++) {
+    begin(kTls, kEnded, role);
+    for (int i = 0; i < 3; i++) {
+      bufferevent_write(bev, "more", 4);
+      turns(3);
+      bufferevent_enable(bev, EV_READ);
+    }
+    turns(3);
+    show_state("has written");
+  }
+}
+
 static const Case cases[] = {
     {"none then another", run_none_then_another},
     {"another", run_another},
     {"connect", run_connect},
     {"connect again", run_connect_again},
+    {"failed", run_failed},
 };
 
 int main(int argc, char** argv) {
