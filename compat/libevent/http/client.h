@@ -5,8 +5,8 @@
 
 namespace spate::libevent {
 
-// The first request was answered. If the peer has ended, that is reported once more from the loop,
-// before a request is sent that the callback makes.
+// The first request was answered. If the socket has ended, that is reported once more from the
+// loop, before a request is sent that the callback makes. A filter reports it before the callback.
 void finish_answer(evhttp_connection& connection, bool has_ended = false);
 // The first request gets no response.
 void fail_request(evhttp_connection& connection, evhttp_request_error error);

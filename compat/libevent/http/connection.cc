@@ -200,7 +200,10 @@ void evhttp_connection::on_event(bufferevent*, short what, void* argument) {
   const evhttp_request* request = connection.request();
   const bool ends_body = connection.state == State::body && request != nullptr &&
                          request->chunked == 0 && request->ntoread < 0;
-  if (ends_body && (what & BEV_EVENT_EOF) != 0) return finish_answer(connection, true);
+  if (ends_body && (what & BEV_EVENT_EOF) != 0) {
+    const bool is_filter = bufferevent_get_underlying(connection.bev) != nullptr;
+    return finish_answer(connection, !is_filter);
+  }
   const bool reads_on = (connection.flags & EVHTTP_CON_READ_ON_WRITE_ERROR) != 0;
   if (connection.state == State::writing && (what & BEV_EVENT_WRITING) != 0 && reads_on) {
     if (request != nullptr) connection.request()->kind = EVHTTP_RESPONSE;
