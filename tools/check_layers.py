@@ -48,7 +48,7 @@ LAYERS = {
     "http/gateway": {PUBLIC, "base", "sys", "core", "http/codec", "http/server", "http/client"},
     "http/inspector": {PUBLIC, "http/codec", "http/server", "http/client", "http/gateway"},
     "coro": {"base", "core", "pool", "file", "net", "net/stream", "net/listen", "net/names",
-             "net/connect", "net/datagram", "net/secure"},
+             "net/connect", "net/datagram", "net/secure", "net/client"},
     "http/coro": {PUBLIC, "coro", "http/codec", "http/server", "http/client", "http/websocket"},
     "sim": {PUBLIC, "base", "core"},
 }
@@ -66,6 +66,7 @@ ROOMS = {
     "session_service": "net/workers",
     "datagram_group": "net/workers",
     "resolver": "net/names", "connect": "net/connect", "client": "net/client",
+    "request_pipe": "net/client",
     "datagram": "net/datagram", "process": "net/process",
     "service_manager": "net/process", "tls": "net/secure",
 }
