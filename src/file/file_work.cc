@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <span>
 
+#include "base/hex.h"
 #include "core/path_watch.h"
 #include "sys/file_io.h"
 #include "sys/inotify.h"
@@ -52,12 +53,7 @@ Result<std::string> temporary_name(const std::string& path) {
   if (name_of(path) == nullptr) return std::unexpected(invalid());
   if (const long result = sys::random_bytes(random); result < 0)
     return std::unexpected(sys::error_code(result));
-  std::string name = path + '.';
-  for (const std::byte byte : random) {
-    name += "0123456789abcdef"[std::to_integer<unsigned>(byte >> 4)];
-    name += "0123456789abcdef"[std::to_integer<unsigned>(byte & std::byte{15})];
-  }
-  return name + ".tmp";
+  return path + '.' + hex(random) + ".tmp";
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 // The functions of body.h.
 #include "spate/http/body.h"
+#include "base/hex.h"
 
 #include <array>
 #include <utility>
 
-#include "http/codec/hex.h"
 #include "http/codec/system_error.h"
 #include "spate/http/media_type.h"
 #include "sys/random.h"

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/hex.h"
 #include "http/codec/characters.h"
-#include "http/codec/hex.h"
 #include "spate/assert.h"
 #include "spate/http/middleware.h"
 #include "sys/random.h"

@@ -7,9 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/hex.h"
 #include "http/server/exchange_state.h"
 #include "spate/http/date.h"
 #include "spate/loop.h"
+#include "sys/random.h"
 
 namespace spate::http {
 
@@ -43,12 +45,11 @@ std::optional<std::string_view> list_of(const FieldsView& fields, FieldId id, st
   return room;
 }
 
-// The boundary between the parts must not occur in a file. It depends on the time, so that a client
-// cannot predict it.
-std::string boundary_of(const std::string& etag, Nanos now) {
-  std::uint64_t hash = static_cast<std::uint64_t>(now.count()) ^ 0xcbf29ce484222325;
-  for (const char c : etag) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return "spate-" + hexadecimal(hash) + hexadecimal(hash * 0x9e3779b97f4a7c15);
+// Returns a boundary between parts. It must not occur in a file, so nobody may predict it. Empty if
+// the kernel has no random bytes.
+std::string random_boundary() {
+  std::array<std::byte, 16> random;
+  return sys::random_bytes(random) == 0 ? hex(random) : std::string();
 }
 
 }  // namespace
@@ -147,7 +148,8 @@ void FileResponse::send_from_memory(Status status, ByteRange part) {
 }
 
 void FileResponse::send_ranges(std::span<const ByteRange> ranges) {
-  const std::string boundary = boundary_of(etag_, exchange_.loop().now());
+  const std::string boundary = random_boundary();
+  if (boundary.empty()) return send_whole();  // RFC 9110 section 14.2: a Range may be ignored.
   const std::string end = "\r\n--" + boundary + "--\r\n";
   std::vector<FileSender::Part> parts;
   std::uint64_t total = end.size();

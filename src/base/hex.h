@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace spate::http {
+namespace spate {
 
 inline std::string hex(std::span<const std::byte> bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
@@ -18,4 +18,4 @@ inline std::string hex(std::span<const std::byte> bytes) {
   return text;
 }
 
-}  // namespace spate::http
+}  // namespace spate
