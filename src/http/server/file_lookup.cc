@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "http/codec/system_error.h"
-#include "spate/http/compression.h"
 #include "spate/http/media_type.h"
 
 namespace spate::http {

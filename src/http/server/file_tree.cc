@@ -10,7 +10,7 @@
 #include "http/codec/system_error.h"
 #include "http/server/file_request.h"
 #include "http/server/file_response.h"
-#include "spate/http/compression.h"
+#include "spate/http/media_type.h"
 #include "spate/http/negotiate.h"
 #include "spate/http/url.h"
 #include "spate/loop.h"
