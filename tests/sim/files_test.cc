@@ -12,6 +12,7 @@
 
 #include "spate/file.h"
 #include "spate/sim/world.h"
+#include "spate/watch.h"
 #include "tests/support/own_tree.h"
 
 namespace spate::testing {
@@ -97,6 +98,20 @@ TEST_F(SimFiles, FailedCallLeavesTheOldFile) {
     EXPECT_EQ(text_, "old") << fault;
     EXPECT_EQ(count_of_files(), 1u) << fault;
   }
+}
+
+TEST_F(SimFiles, WatchIsRefused) {
+  World world(1);
+  Host& host = world.add_host("here");
+  std::error_code error;
+  host.run([&](Loop& loop) {
+    const Result<Watch> watch =
+        Watch::start(loop, tree_.root(), [](const Result<std::span<const WatchEvent>>&) {});
+    error = watch ? std::error_code() : watch.error();
+    return std::make_unique<int>();
+  });
+  EXPECT_EQ(world.run_until([&] { return bool{error}; }, 1min), Outcome::done);
+  EXPECT_EQ(error, std::make_error_code(std::errc::function_not_supported));
 }
 
 }  // namespace
