@@ -26,7 +26,7 @@
 namespace spate::testing {
 
 // One word for an event: "created dir/", "moved a>b".
-inline std::string text_of(const WatchEvent& event) {
+inline std::string line_of(const WatchEvent& event) {
   std::string text(name_of(event.change));
   if (event.is_found) text += '*';
   text += ' ';
@@ -147,7 +147,7 @@ class WatchTest : public ::testing::Test {
           }
           longest_ = std::max(longest_, events->size());
           for (const WatchEvent& event : *events) {
-            log_.push_back(text_of(event));
+            log_.push_back(line_of(event));
             model_.apply(event);
           }
           if (during_call_) during_call_();
