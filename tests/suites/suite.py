@@ -125,11 +125,16 @@ def edited(path, target, places):
         file.write(text)
 
 
+def each(names, run, jobs=JOBS):
+    """Returns [run(name)] of all names, several at a time."""
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        return list(pool.map(run, names))
+
+
 def compare(names, run, jobs=JOBS):
     """Runs each test on both; run(name, drop_in) returns PASSED, FAILED or SKIPPED."""
     def run_all(drop_in, wanted):
-        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            return dict(zip(wanted, pool.map(lambda name: run(name, drop_in), wanted)))
+        return dict(zip(wanted, each(wanted, lambda name: run(name, drop_in), jobs)))
     return compare_runs(names, run_all)
 
 
