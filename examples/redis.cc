@@ -105,7 +105,8 @@ class Redis {
   Redis(spate::Loop& loop, std::string_view host, std::uint16_t port, bool stays)
       : pipe_(spate::must(spate::RequestPipe<Resp>::create(
             loop, host, port, {}, {.on_connected = [this] { greet(); }, .on_push = &print},
-            {.client = {.max_failures = stays ? 0u : 3u}, .limits = {.max_unread = Resp::kMaxText}}))) {}
+            {.client = {.max_failures = stays ? 0u : 3u},
+             .limits = {.max_unread = Resp::kMaxText}}))) {}
 
   void ask(std::string_view line) {
     if (is_subscription(line)) {  // Its response is pushed.

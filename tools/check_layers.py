@@ -81,6 +81,7 @@ HTTP_ROOMS = {
     "nlohmann_json": "http/server", "simdjson": "http/server", "middleware": "http/middleware",
     "access_log": "http/middleware", "exchange_keeper": "http/server",
     "client": "http/client", "call": "http/client", "body": "http/client", "retry": "http/client",
+    "event_source": "http/client",
     "response": "http/client", "proxy": "http/client", "gateway": "http/gateway",
     "upstreams": "http/gateway",
     "inspector": "http/inspector", "readings": "http/inspector",

@@ -19,5 +19,17 @@ TEST(Backoff, DoesNotOverflow) {
   EXPECT_EQ(doubled(Nanos{1}, Nanos{INT64_MAX}, UINT_MAX), Nanos{INT64_MAX});
 }
 
+TEST(Backoff, JitterShortensDelays) {
+  Backoff backoff(1);
+  EXPECT_EQ(backoff.after(0, Nanos{100}, Nanos{1000}, 0), Nanos{100});
+  EXPECT_EQ(backoff.after(3, Nanos{100}, Nanos{1000}, 0), Nanos{400});
+  for (int i = 0; i < 100; ++i) {
+    const Nanos delay = backoff.after(9, Nanos{100}, Nanos{1000}, 0.5);
+    EXPECT_GE(delay, Nanos{500});
+    EXPECT_LE(delay, Nanos{1000});
+  }
+  EXPECT_NE(backoff.after(1, kForever, kForever, 1), backoff.after(1, kForever, kForever, 1));
+}
+
 }  // namespace
 }  // namespace spate

@@ -34,11 +34,12 @@ class LineServer {
     explicit Talker(LineServer& owner) : server(owner) {}
     void on_open() override { server.sessions.push_back(this); }
     std::size_t on_data(Bytes bytes) override {
-      return split(bytes, Delimiter{}, [this](Bytes line) {
-               server.lines.emplace_back(text_of(line));
-               server.answer(*this, text_of(line));
-               return stream().is_open();
-             })
+      return split(bytes, Delimiter{},
+                   [this](Bytes line) {
+                     server.lines.emplace_back(text_of(line));
+                     server.answer(*this, text_of(line));
+                     return stream().is_open();
+                   })
           .used;
     }
     ~Talker() override { std::erase(server.sessions, this); }
@@ -72,7 +73,7 @@ class RequestPipes : public ::testing::Test {
     options.client.max_delay = 5ms;
     return must(LinePipe::create(*loop_, server_.address, Lines{}, std::move(handlers), options));
   }
-  OnResponse note(std::string name) {
+  OnPipeResponse note(std::string name) {
     return [this, name = std::move(name)](Result<Bytes> result) {
       results_.push_back(name + (result ? std::string(text_of(*result))
                                         : "!" + std::string(result.error().message())));
@@ -218,9 +219,9 @@ TEST_F(RequestPipes, SentRequestsFailAndLaterOnesAreSent) {
   ask(pipe, "bad");
   ask(pipe, "lost");
   wait_for(5);
-  EXPECT_EQ(results_, (Texts{"good=good", "disconnected",
-                             failed("bad", std::errc::connection_reset),
-                             failed("lost", std::errc::connection_reset), "later=later"}));
+  EXPECT_EQ(results_,
+            (Texts{"good=good", "disconnected", failed("bad", std::errc::connection_reset),
+                   failed("lost", std::errc::connection_reset), "later=later"}));
   EXPECT_EQ(reason, std::errc::connection_reset);
 }
 
@@ -235,14 +236,12 @@ TEST_F(RequestPipes, RepeatedRequestIsSentAgainBeforeTheWaitingOnes) {
   ask(pipe, "again", {.repeats = 1});
   ask(pipe, "once");
   wait_for(3);
-  EXPECT_EQ(results_, (Texts{failed("once", std::errc::connection_reset), "again=again",
-                             "waits=waits"}));
+  EXPECT_EQ(results_,
+            (Texts{failed("once", std::errc::connection_reset), "again=again", "waits=waits"}));
 }
 
 TEST_F(RequestPipes, RepeatsAreLimited) {
-  server_.answer = [](Session& session, std::string_view) {
-    session.abort();
-  };
+  server_.answer = [](Session& session, std::string_view) { session.abort(); };
   LinePipe pipe = make();
   ask(pipe, "poison", {.repeats = 2});
   wait_for(1);
@@ -295,8 +294,8 @@ TEST_F(RequestPipes, MalformedResponseFailsItsRequestAndResets) {
   };
   Lines short_lines;
   short_lines.max = 10;
-  auto pipe = must(LinePipe::create(*loop_, server_.address, short_lines, {},
-                                    {.client = {.first_delay = 1ms}}));
+  auto pipe = must(
+      LinePipe::create(*loop_, server_.address, short_lines, {}, {.client = {.first_delay = 1ms}}));
   for (const std::string name : {"a", "bad", "c"}) ask(pipe, name);
   wait_for(3);
   EXPECT_EQ(results_, (Texts{"a=a", failed("bad", std::errc::protocol_error),
@@ -324,8 +323,8 @@ TEST_F(RequestPipes, SilentConnectionIsResetAtTheDeadline) {
   ask(pipe, "a", {.deadline = 20ms});
   ask(pipe, "b");
   wait_for(2);
-  EXPECT_EQ(results_, (Texts{failed("a", Error::deadline),
-                             failed("b", std::errc::connection_reset)}));
+  EXPECT_EQ(results_,
+            (Texts{failed("a", Error::deadline), failed("b", std::errc::connection_reset)}));
   EXPECT_EQ(pipe.last_error(), Error::deadline);
   server_.answer = &LineServer::echo;
   ask(pipe, "c");
@@ -340,9 +339,8 @@ TEST_F(RequestPipes, LateResponseIsSkipped) {
     if (line == "next") session.stream().write("te\n=next\n");
   };
   LinePipe pipe = make();
-  EXPECT_FALSE(pipe.request("first\n", [&](Result<Bytes>) {
-    ask(pipe, "late", {.deadline = -1ns});
-  }));
+  EXPECT_FALSE(
+      pipe.request("first\n", [&](Result<Bytes>) { ask(pipe, "late", {.deadline = -1ns}); }));
   wait_for(1);
   EXPECT_EQ(results_, (Texts{failed("late", Error::deadline)}));
   EXPECT_EQ(pipe.pending(), 0u);
@@ -372,9 +370,8 @@ TEST_F(RequestPipes, UnansweredSetupResets) {
     if (connections > 1) LineServer::echo(session, line);
   };
   LinePipe pipe;
-  pipe = make({.on_connected = [&] {
-    ask(pipe, "login", {.deadline = ++connections == 1 ? 20ms : 0ms});
-  }});
+  pipe = make(
+      {.on_connected = [&] { ask(pipe, "login", {.deadline = ++connections == 1 ? 20ms : 0ms}); }});
   ask(pipe, "a", {.deadline = 0ns});
   wait_for(3);
   EXPECT_EQ(results_, (Texts{failed("login", Error::deadline), "login=login", "a=a"}));
@@ -472,8 +469,8 @@ TEST_F(RequestPipes, DestroyedPipeDropsItsCallbacks) {
   {
     LinePipe pipe = make();
     wait_until_connected(pipe);
-    EXPECT_FALSE(pipe.request(
-        "a\n", [token](Result<Bytes>) { ADD_FAILURE(); }, {.handle = &handle}));
+    EXPECT_FALSE(
+        pipe.request("a\n", [token](Result<Bytes>) { ADD_FAILURE(); }, {.handle = &handle}));
   }
   EXPECT_EQ(token.use_count(), 1);
   EXPECT_FALSE(handle.is_pending());
@@ -485,8 +482,7 @@ TEST_F(RequestPipes, LoopMayEndFirst) {
   auto loop = must(Loop::create());
   LinePipe pipe = must(LinePipe::create(*loop, Address::loopback_ipv4(1)));
   PipeRequest handle;
-  EXPECT_FALSE(pipe.request(
-      "a\n", [token](Result<Bytes>) { ADD_FAILURE(); }, {.handle = &handle}));
+  EXPECT_FALSE(pipe.request("a\n", [token](Result<Bytes>) { ADD_FAILURE(); }, {.handle = &handle}));
   loop.reset();
   EXPECT_EQ(token.use_count(), 1);
   EXPECT_EQ(pipe.request("b\n", note("b")), std::errc::broken_pipe);
@@ -517,10 +513,11 @@ TEST_F(RequestPipes, PipeMayBeDestroyedInEachCallback) {
       pipe.reset();
     };
     const auto failing = [&end](Result<Bytes> result) { end(result ? 4 : 3); };
-    pipe.emplace(make({.on_connected = [&] {
-                         EXPECT_FALSE(pipe->request("login\n", [&](Result<Bytes>) { end(5); }));
-                         end(0);
-                       },
+    pipe.emplace(make({.on_connected =
+                           [&] {
+                             EXPECT_FALSE(pipe->request("login\n", [&](Result<Bytes>) { end(5); }));
+                             end(0);
+                           },
                        .on_push = [&](Bytes) { end(1); },
                        .on_disconnected = [&](std::error_code) { end(2); }}));
     for (const std::string name : {"a\n", where == 4 ? "b\n" : "bad\n", "c\n"})
@@ -542,9 +539,7 @@ TEST_F(RequestPipes, PipeMayBeDestroyedByDroppedCallback) {
 }
 
 TEST_F(RequestPipes, CallbackMayRunTheLoop) {
-  server_.answer = [](Session& session, std::string_view) {
-    session.abort();
-  };
+  server_.answer = [](Session& session, std::string_view) { session.abort(); };
   LinePipe pipe = make();
   int failures = 0;
   bool was_nested = false;

@@ -37,11 +37,12 @@ struct PipeTalker : Session {
     later.emplace(stream().loop(), [this] { respond(); });
   }
   std::size_t on_data(Bytes bytes) override {
-    return split(bytes, Delimiter{}, [this](Bytes line) {
-             if (due.empty() && !later->is_active())
-               later->start(world.draw(3) == 0 ? drawn_span(world, 4s) : 0s);
-             due.emplace_back(text_of(line));
-           })
+    return split(bytes, Delimiter{},
+                 [this](Bytes line) {
+                   if (due.empty() && !later->is_active())
+                     later->start(world.draw(3) == 0 ? drawn_span(world, 4s) : 0s);
+                   due.emplace_back(text_of(line));
+                 })
         .used;
   }
   void respond() {
@@ -95,9 +96,7 @@ class Asker {
     open();
     act_.start(0s);
   }
-  bool is_done() const {
-    return is_over_ && std::ranges::all_of(asked_, &Asked::is_cancelled);
-  }
+  bool is_done() const { return is_over_ && std::ranges::all_of(asked_, &Asked::is_cancelled); }
 
  private:
   struct Asked {
@@ -124,7 +123,8 @@ class Asker {
   void greet() {
     sim::always(!pipe_.is_connected(), "it is set up first");
     const std::error_code error = pipe_.request("hello\n", [this](Result<Bytes> response) {
-      sim::always(!response || text_of(*response) == "=hello", "the first response is the set-up's");
+      sim::always(!response || text_of(*response) == "=hello",
+                  "the first response is the set-up's");
       sim::always(!is_inside_, "no callback is called inside");
     });
     sim::always(!error || error == std::errc::not_connected, "the set-up is accepted");

@@ -26,7 +26,8 @@ inline auto request(AnyRequestPipe& pipe, Bytes bytes, const PipeRequestOptions&
         const std::error_code error = pipe.request(
             bytes,
             [reply](Result<Bytes> response) {
-              reply(response.transform([](Bytes part) { return std::string(text_of(part)); }));
+              if (response) return reply(std::string(text_of(*response)));
+              reply(std::unexpected(response.error()));
             },
             with_handle);
         if (error) return std::unexpected(error);

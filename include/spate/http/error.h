@@ -30,6 +30,7 @@ enum class HttpError {
   // https or wss, and ClientOptions::tls is empty (not_supported).
   https_without_tls = 13,
   unhealthy_status = 14,  // A response to a HealthCheck had none of its statuses.
+  not_event_stream = 15,  // An EventSource got another status or content type.
 };
 
 SPATE_EXPORT const std::error_category& http_category();

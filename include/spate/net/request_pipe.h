@@ -59,7 +59,7 @@ class PipeState;
 struct PipeEntry;
 
 // Called once. The bytes are valid until it returns.
-using OnResponse = std::move_only_function<void(Result<Bytes>)>;
+using OnPipeResponse = std::move_only_function<void(Result<Bytes>)>;
 
 // Each is optional.
 struct PipeHandlers {
@@ -155,9 +155,10 @@ class SPATE_EXPORT AnyRequestPipe {
   // PipeOptions::wait is false or the attempts were given up; EPIPE after close() and drain(), and
   // when empty; ENOMEM.
   [[nodiscard("after an error, the callback is not called")]]
-  std::error_code request(Bytes bytes, OnResponse callback, const PipeRequestOptions& options = {});
+  std::error_code request(Bytes bytes, OnPipeResponse callback,
+                          const PipeRequestOptions& options = {});
   [[nodiscard("after an error, the callback is not called")]]
-  std::error_code request(std::string_view text, OnResponse callback,
+  std::error_code request(std::string_view text, OnPipeResponse callback,
                           const PipeRequestOptions& options = {}) {
     return request(bytes_of(text), std::move(callback), options);
   }
@@ -239,14 +240,18 @@ class [[nodiscard("a discarded RequestPipe is closed at once")]] RequestPipe
     auto box = std::make_unique<Box>(framing, framing);
     PipeFraming erased{
         .framing = box.release(),
-        .next = [](void* from, Bytes bytes) { return static_cast<Box*>(from)->current.next(bytes); },
+        .next = [](void* from,
+                   Bytes bytes) { return static_cast<Box*>(from)->current.next(bytes); },
         .is_push = nullptr,
-        .restart = [](void* from) {
-          auto* whole = static_cast<Box*>(from);
-          whole->current = whole->initial;
-        },
+        .restart =
+            [](void* from) {
+              auto* whole = static_cast<Box*>(from);
+              whole->current = whole->initial;
+            },
         .destroy = [](void* from) { delete static_cast<Box*>(from); }};
-    if constexpr (requires(const Framing& f, Bytes b) { { f.is_push(b) } -> std::same_as<bool>; })
+    if constexpr (requires(const Framing& f, Bytes b) {
+                    { f.is_push(b) } -> std::same_as<bool>;
+                  })
       erased.is_push = [](void* from, Bytes message) {
         return static_cast<const Box*>(from)->current.is_push(message);
       };

@@ -41,6 +41,8 @@ class HttpCategory final : public std::error_category {
         return "https needs a TlsContext: set ClientOptions::tls to TlsContext::client()";
       case HttpError::unhealthy_status:
         return "the status of the response to a health check is not a healthy one";
+      case HttpError::not_event_stream:
+        return "the response is not an event stream";
     }
     return "unknown error";
   }

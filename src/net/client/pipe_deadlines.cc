@@ -1,8 +1,8 @@
 // The deadlines of a RequestPipe's requests. One timer is started for the earliest; it is not
 // changed when a request has its response, and looks through the requests when it expires.
 #include <algorithm>
-#include <chrono>
 #include <cerrno>
+#include <chrono>
 
 #include "net/client/pipe_state.h"
 #include "sys/descriptor.h"

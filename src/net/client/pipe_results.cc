@@ -46,7 +46,7 @@ bool PipeState::deliver(Bytes message) {
   }
   ++arrivals_;
   if (entry->is_setup) return call_setup(*entry, message);
-  OnResponse callback = release(*entry);
+  OnPipeResponse callback = release(*entry);
   drop(*entry);
   if (!callback) return true;
   const bool is_alive = call([&] {
@@ -58,7 +58,7 @@ bool PipeState::deliver(Bytes message) {
 
 bool PipeState::call_setup(PipeEntry& entry, Bytes message) {
   const std::uint64_t connection = connection_;
-  OnResponse callback = release(entry);
+  OnPipeResponse callback = release(entry);
   drop(entry);
   const bool was_in_setup = std::exchange(in_setup_, true);
   const bool is_alive = call([&] {
@@ -80,9 +80,8 @@ void PipeState::settle() {
   if (unreported_) {
     const std::error_code error = *std::exchange(unreported_, {});
     settle_.feed();
-    if (handlers_.on_disconnected && !call([&] {
-          call_user("RequestPipe", [&] { handlers_.on_disconnected(error); });
-        }))
+    if (handlers_.on_disconnected &&
+        !call([&] { call_user("RequestPipe", [&] { handlers_.on_disconnected(error); }); }))
       return;
   }
   fail_given_up();
@@ -95,7 +94,7 @@ bool PipeState::settle_failed() {
   while (PipeEntry* entry = failed_.pop()) {
     if (!failed_.empty()) settle_.feed();
     const std::error_code error = entry->error;
-    OnResponse callback = release(*entry);
+    OnPipeResponse callback = release(*entry);
     drop(*entry);
     const bool is_alive = call([&] {
       call_user("RequestPipe", [&] { callback(std::unexpected(error)); });

@@ -89,7 +89,7 @@ void PipeState::drop_all() {
 
 // ---- the functions of RequestPipe
 
-std::error_code PipeState::request(Bytes bytes, OnResponse callback,
+std::error_code PipeState::request(Bytes bytes, OnPipeResponse callback,
                                    const PipeRequestOptions& options) {
   if (const std::error_code refused = refusal(bytes.size())) return refused;
   PipeEntry* entry = take_entry();
@@ -274,7 +274,7 @@ PipeEntry* PipeState::take_entry() {
 }
 
 // Ends the entry's request, and returns the callback.
-OnResponse PipeState::release(PipeEntry& entry) {
+OnPipeResponse PipeState::release(PipeEntry& entry) {
   if (entry.handle != nullptr) std::exchange(entry.handle, nullptr)->entry_ = nullptr;
   if (entry.callback) --live_;
   return std::exchange(entry.callback, nullptr);
@@ -282,7 +282,7 @@ OnResponse PipeState::release(PipeEntry& entry) {
 
 // The callback's destructor may do anything: it comes last.
 void PipeState::drop(PipeEntry& entry) {
-  const OnResponse gone = release(entry);
+  const OnPipeResponse gone = release(entry);
   entry.~PipeEntry();
   entries_.give_back(&entry);
 }
@@ -308,7 +308,7 @@ void PipeState::fail_all(Fifo<PipeEntry>& queue, std::error_code error) {
 }
 
 void PipeState::cancel(PipeEntry& entry) {
-  const OnResponse gone = release(entry);
+  const OnPipeResponse gone = release(entry);
   if (loop_ != nullptr) settle_.feed();  // For drain() and on_drained.
   if (entry.place == PipeEntry::Place::sent) {
     entry.deadline = kForever;

@@ -18,8 +18,8 @@ namespace spate {
 struct PipeEntry : Queued<PipeEntry> {
   enum class Place : std::uint8_t { waiting, sent, failed };
 
-  OnResponse callback;  // Empty: the response is skipped.
-  Buffer bytes;         // If it waits, or may be repeated.
+  OnPipeResponse callback;  // Empty: the response is skipped.
+  Buffer bytes;             // If it waits, or may be repeated.
   PipeRequest* handle = nullptr;
   Nanos deadline = kForever;   // In loop time.
   std::uint64_t arrivals = 0;  // PipeState::arrivals_ when it was sent.
@@ -38,7 +38,7 @@ class PipeState final : private StreamHandler, private Abandonable<PipeState> {
   void abandon();
   bool may_be_touched() const;
 
-  std::error_code request(Bytes bytes, OnResponse callback, const PipeRequestOptions& options);
+  std::error_code request(Bytes bytes, OnPipeResponse callback, const PipeRequestOptions& options);
   std::error_code send(Bytes bytes);
   void connect();
   void reset();
@@ -82,7 +82,7 @@ class PipeState final : private StreamHandler, private Abandonable<PipeState> {
   std::error_code place(PipeEntry& entry, Bytes bytes);
   std::error_code write(Bytes bytes);
   PipeEntry* take_entry();
-  OnResponse release(PipeEntry& entry);
+  OnPipeResponse release(PipeEntry& entry);
   void drop(PipeEntry& entry);
   void push(Fifo<PipeEntry>& queue, PipeEntry& entry, PipeEntry::Place place);
   void fail(PipeEntry& entry, std::error_code error);
@@ -119,9 +119,9 @@ class PipeState final : private StreamHandler, private Abandonable<PipeState> {
   Fifo<PipeEntry> sent_;
   Fifo<PipeEntry> failed_;  // Their callbacks are due.
   std::size_t waiting_bytes_ = 0;
-  std::size_t live_ = 0;         // Requests without a result.
-  std::size_t setup_left_ = 0;   // Set-up requests without a response.
-  std::uint64_t arrivals_ = 0;   // Grows when a part of a response arrives.
+  std::size_t live_ = 0;          // Requests without a result.
+  std::size_t setup_left_ = 0;    // Set-up requests without a response.
+  std::uint64_t arrivals_ = 0;    // Grows when a part of a response arrives.
   std::uint64_t connection_ = 0;  // Grows when a connection is lost.
   std::error_code last_error_;
   std::optional<std::error_code> unreported_;  // For on_disconnected.

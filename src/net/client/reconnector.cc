@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <new>
 
-#include "base/backoff.h"
 #include "core/ownership.h"
 #include "core/user_code.h"
 #include "net/connect/connect_socket.h"
@@ -40,8 +39,8 @@ Reconnector::Reconnector(LoopStreams& loop_state, Target target, OnConnected cal
       transport_(new(std::nothrow) CountedTransport(loop_state, *this)),
       waiting_(loop_state.loop(),
                named<Timer, ActiveKind::reconnecting>(bind<&Reconnector::attempt>(this))),
-      random_(static_cast<std::uint64_t>(loop_state.loop().now().count()) ^
-              (loop_state.next_number() << 40)) {
+      backoff_(static_cast<std::uint64_t>(loop_state.loop().now().count()) ^
+               (loop_state.next_number() << 40)) {
   loop_state_.enter();
 }
 
@@ -175,19 +174,7 @@ void Reconnector::wake_in(Nanos delay) {
 }
 
 Nanos Reconnector::delay() {
-  const Nanos max = std::min(options_.max_delay, kForever);
-  const Nanos span = doubled(options_.first_delay, max, failures_ > 0 ? failures_ - 1 : 0);
-  const double longest = static_cast<double>(span.count());
-  return Nanos{static_cast<std::int64_t>(longest * (1 - options_.jitter * chance()))};
-}
-
-// Returns a random number in [0, 1) (splitmix64).
-double Reconnector::chance() {
-  random_ += 0x9e3779b97f4a7c15u;
-  std::uint64_t x = random_;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return static_cast<double>((x ^ (x >> 31)) >> 11) / static_cast<double>(1ull << 53);
+  return backoff_.after(failures_, options_.first_delay, options_.max_delay, options_.jitter);
 }
 
 }  // namespace spate

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/abandonable.h"
+#include "base/backoff.h"
 #include "core/loop_function.h"
 #include "net/stream/counted_transport.h"
 #include "spate/net/client.h"
@@ -57,7 +58,6 @@ class Reconnector final : private CountedTransport::Watcher, private Abandonable
   void wait();
   void wake_in(Nanos delay);
   Nanos delay();
-  double chance();
 
   LoopStreams& loop_state_;
   Target target_;
@@ -71,7 +71,7 @@ class Reconnector final : private CountedTransport::Watcher, private Abandonable
   Nanos deadline_{0};                 // The attempt's deadline, in loop time.
   std::uint64_t attempts_ = 0;
   std::uint64_t connections_ = 0;
-  std::uint64_t random_;
+  Backoff backoff_;
   std::uint32_t failures_ = 0;
   TlsFailure last_failure_;
   bool wanted_ = false;

@@ -24,7 +24,7 @@ PipeState* AnyRequestPipe::own() const {
   return state_;
 }
 
-std::error_code AnyRequestPipe::request(Bytes bytes, OnResponse callback,
+std::error_code AnyRequestPipe::request(Bytes bytes, OnPipeResponse callback,
                                         const PipeRequestOptions& options) {
   if (own() == nullptr) return sys::error_code(-EPIPE);
   return state_->request(bytes, std::move(callback), options);
