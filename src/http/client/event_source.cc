@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <utility>
 
 #include "base/abandonable.h"
 #include "base/backoff.h"
@@ -114,8 +115,9 @@ class EventSourceState final : public CallHandler, private Abandonable<EventSour
     if (!append_event({.id = id}, line)) return;
     for (Bytes bytes = line.flat(line.size()); !bytes.empty();) decoder_.next(bytes);
   }
+  // Once only: Call::resume() begins the idle timeout anew.
   void set_paused(bool on) {
-    is_paused_ = on;
+    if (std::exchange(is_paused_, on) == on) return;
     on ? call_.pause() : call_.resume();
   }
 

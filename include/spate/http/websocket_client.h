@@ -1,0 +1,135 @@
+// WebSocketClient: a client's WebSocket that reconnects.
+//
+//   struct Feed : WebSocketClientHandler {
+//     void on_open() override { socket.send("subscribe"); }   // For each connection.
+//     void on_message(MessageKind, Bytes bytes) override { show(bytes); }
+//     void on_closed(std::error_code) override {}
+//     WebSocketClient socket;
+//   };
+//   feed.socket = must(WebSocketClient::connect(client, "wss://example.org/feed", feed));
+//
+// It reconnects after every end of a connection and every failed attempt, as spate::Client does:
+// the delay doubles with each consecutive failure, random jitter shortens it, and a connection that
+// ends within `steady_after` counts as a failure.
+//
+// Messages that are sent without a connection wait for one, up to `max_waiting` bytes. Messages
+// that were passed to a connection which then fails may be lost: repeat them in on_open() if the
+// protocol needs it.
+//
+// Ownership: a handle; moving it moves the connection. Destroying it closes, as ~WebSocket() does;
+// no callback follows. The Client and the handler must outlive it.
+// Threads: the loop's thread only.
+// Callbacks: called by the loop, never from inside a function of the WebSocketClient. Inside them
+// everything is allowed, destroying the WebSocketClient and the handler included.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "spate/error.h"
+#include "spate/export.h"
+#include "spate/http/client.h"
+#include "spate/http/fields.h"
+#include "spate/http/websocket.h"
+#include "spate/time.h"
+
+namespace spate::http {
+
+class WebSocketClientState;
+
+// Every function is inline: the library is built without RTTI and must not provide the type
+// information.
+class SPATE_EXPORT WebSocketClientHandler {
+ public:
+  // Called for each connection: log in, or subscribe again. Messages sent inside it are sent before
+  // those that wait.
+  virtual void on_open() {}
+  // Receives a whole message. A text is valid UTF-8.
+  virtual void on_message(MessageKind kind, Bytes bytes) = 0;
+  // Called when the queue of the connection has drained, as WebSocketHandler::on_drained().
+  virtual void on_drained() {}
+  // Called when a connection has ended or an attempt has failed, with the arguments of
+  // WebSocketHandler::on_closed(). WebSocketClient::retry_in() is the time to the next attempt.
+  virtual void on_lost(CloseCode /*code*/, std::string_view /*reason*/, std::error_code /*error*/) {
+  }
+  // Called last, at most once. No error after close(); otherwise that of the last attempt, after
+  // `max_failures`, or if no other attempt would help (HttpError::https_without_tls).
+  virtual void on_closed(std::error_code error) = 0;
+
+ protected:
+  ~WebSocketClientHandler() = default;
+};
+
+struct WebSocketClientOptions {
+  WebSocketOptions socket{};  // Messages are whole: not MessageView::parts (asserted).
+  // For the request of each connection, as in CallOptions.
+  Fields fields{};
+  std::optional<Credentials> credentials{};
+  std::optional<Proxy> proxy{};
+  Address address{};
+
+  Nanos connect_timeout{30'000'000'000};  // An attempt, handshake included.
+  Nanos first_delay{500'000'000};         // After one failure.
+  Nanos max_delay{30'000'000'000};
+  double jitter = 0.5;                    // The share of a delay that is random, 0 ... 1.
+  Nanos steady_after{5'000'000'000};      // A connection of this age resets the count of failures.
+  std::uint32_t max_failures = 0;         // Stops after so many consecutive failures; 0: never.
+  std::size_t max_waiting = 1024 * 1024;  // Bytes of messages that wait. 0: none may wait.
+};
+
+class SPATE_EXPORT WebSocketClient {
+ public:
+  // Behaves as a closed WebSocketClient.
+  WebSocketClient() = default;
+  WebSocketClient(WebSocketClient&& other) noexcept
+      : state_(std::exchange(other.state_, nullptr)) {}
+  WebSocketClient& operator=(WebSocketClient&& other) noexcept {
+    WebSocketClient moved(std::move(other));
+    std::swap(state_, moved.state_);
+    return *this;
+  }
+  ~WebSocketClient() {
+    if (state_ != nullptr) leave();
+  }
+
+  // Connects, and stays connected. Errors: those of WebSocket::connect().
+  [[nodiscard("destroying the WebSocketClient closes it")]]
+  static Result<WebSocketClient> connect(Client& client, std::string_view url,
+                                         WebSocketClientHandler& handler,
+                                         WebSocketClientOptions options = {});
+
+  // Sends a message, or queues it until there is a connection. False if it does not fit into the
+  // queue (WhenFull::drop, or `max_waiting`), after close(), and when memory runs out.
+  bool send(MessageKind kind, Bytes bytes);
+  bool send(std::string_view text) { return send(MessageKind::text, bytes_of(text)); }
+
+  // Returns true if a connection is open and writable.
+  bool is_open() const;
+  // Returns the bytes of the messages that wait for a connection.
+  std::size_t waiting() const;
+  // Returns the time to the next attempt; zero unless waiting.
+  Nanos retry_in() const;
+  // Returns the number of consecutive failures.
+  std::uint32_t failures() const;
+  // Returns the present connection, for its protocol, queue and addresses; an empty one without it.
+  // Valid until the next callback.
+  const WebSocket& socket() const;
+
+  // Closes the connection if there is one, and connects at once. Does nothing after close().
+  void reconnect();
+  // Ends for good: closes the connection as WebSocket::close(), and drops the messages that wait.
+  // on_closed() follows.
+  void close(CloseCode code = CloseCode::normal, std::string_view reason = {});
+
+ private:
+  explicit WebSocketClient(WebSocketClientState* state) : state_(state) {}
+  void leave();
+
+  WebSocketClientState* state_ = nullptr;
+};
+
+}  // namespace spate::http
