@@ -1,6 +1,6 @@
 // Sends commands to Redis in one pipeline, and prints the responses in order.
 //   redis localhost 6379 'SET a 1' 'INCR a' 'LRANGE list 0 -1'
-//   redis localhost 6379 'SUBSCRIBE news'     prints what is published until it is stopped
+//   redis localhost 6379 'SUBSCRIBE news'     prints published messages, for ever
 #include <algorithm>
 #include <charconv>
 #include <cstdint>

@@ -25,7 +25,7 @@ struct Lines : Delimiter {
 };
 using LinePipe = RequestPipe<Lines>;
 
-// What the server does with a line: responds, says nothing, or ends the connection.
+// A server whose reaction to a line is a function of the test. The default echoes.
 class LineServer {
  public:
   using Answer = std::function<void(Session&, std::string_view line)>;

@@ -191,7 +191,7 @@ class Asker {
     }
     asked_.erase(found);
   }
-  // What was asked before and has no result was cancelled, or is late: then it fails.
+  // Earlier requests without a result were cancelled.
   template <class Place>
   void check_order(Place found) {
     for (auto earlier = asked_.begin(); earlier != found; ++earlier)

@@ -115,7 +115,7 @@ class EventSourceState final : public CallHandler, private Abandonable<EventSour
     if (!append_event({.id = id}, line)) return;
     for (Bytes bytes = line.flat(line.size()); !bytes.empty();) decoder_.next(bytes);
   }
-  // Once only: Call::resume() begins the idle timeout anew.
+  // Ignores repeated calls, since each Call::resume() restarts the idle timeout.
   void set_paused(bool on) {
     if (std::exchange(is_paused_, on) == on) return;
     on ? call_.pause() : call_.resume();

@@ -73,7 +73,7 @@ bool PipeState::call_setup(PipeEntry& entry, Bytes message) {
   return true;
 }
 
-// Reports what has failed. Called by the loop. Each call may destroy this, or run the loop, which
+// Reports failed requests. Called by the loop. Each call may destroy this, or run the loop, which
 // then continues here.
 void PipeState::settle() {
   settle_.stop();
@@ -106,7 +106,7 @@ bool PipeState::settle_failed() {
   return true;
 }
 
-// Fails what waits for a connection when there will be none.
+// Fails the waiting requests when there will be no connection.
 void PipeState::fail_given_up() {
   if (!is_closed_ && phase_ == Phase::down && client_.state() == Client::State::idle &&
       !waiting_.empty())

@@ -180,7 +180,7 @@ void PipeState::become_ready() {
   flush();
 }
 
-// Sends what has waited, in one write.
+// Sends the waiting requests, in one write.
 void PipeState::flush() {
   Buffer out;
   waiting_bytes_ = 0;
@@ -217,7 +217,7 @@ void PipeState::lose(std::error_code error) {
   settle_.feed();
 }
 
-// What is sent again comes before what has waited.
+// Repeated requests come before those that have waited.
 void PipeState::repeat_or_fail() {
   Fifo<PipeEntry> later = std::exchange(waiting_, {});
   while (PipeEntry* entry = sent_.pop()) {
