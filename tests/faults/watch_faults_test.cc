@@ -42,7 +42,7 @@ TEST_F(WatchFaults, StartReturnsErrorOfEachCall) {
 TEST_F(WatchFaults, DirectoryWithoutWatchIsReportedAndOthersAreWatched) {
   tree_.write("a/file", "1");
   FaultPlan plan;
-  plan.fail_nth(SystemCall::inotify_add_watch, 3, ENOSPC);  // Of the root twice, and of `a`.
+  plan.fail_nth(SystemCall::inotify_add_watch, 3, ENOSPC);  // The root comes twice, then `a`.
   {
     const FaultScope scope(plan);
     watch();
