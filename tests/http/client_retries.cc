@@ -339,6 +339,16 @@ TEST_F(ClientIdleLimit, PausedCallIsNotIdle) {
   EXPECT_EQ(hearer.error, Error::idle_timeout);
 }
 
+TEST_F(ClientIdleLimit, ResumeWithoutPauseIsNoProgress) {
+  Hearer hearer;
+  http::Call call = client_.send(kUrl, hearer, {.deadline = 0ns, .idle_timeout = 5s});
+  turns();
+  pass(4s);
+  call.resume();
+  pass(1s);
+  EXPECT_EQ(hearer.error, Error::idle_timeout);
+}
+
 TEST_F(ClientIdleLimit, UploadThatWaitsForWriteIsNotIdle) {
   Hearer hearer;
   http::Call call =

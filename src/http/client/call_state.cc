@@ -375,8 +375,7 @@ void CallState::pause() {
 }
 
 void CallState::resume() {
-  is_paused_ = false;
-  if (carrier_ == nullptr) return;
+  if (!std::exchange(is_paused_, false) || carrier_ == nullptr) return;
   note_progress();
   carrier_->resume();
   if (has_more_ || carrier_->has_kept()) core_->settle_later(*this);
