@@ -89,9 +89,9 @@ PipeOptions drawn_pipe(World& world) {
 }
 
 // Makes requests, cancels some, resets and replaces the pipe, and compares each result.
-class Asker {
+class PipeCaller {
  public:
-  Asker(World& world, Loop& loop, const Address& server)
+  PipeCaller(World& world, Loop& loop, const Address& server)
       : world_(world), loop_(loop), server_(server), act_(loop, [this] { act(); }) {
     open();
     act_.start(0s);
@@ -229,7 +229,7 @@ void play_pipe(World& world, PipeMistake mistake) {
   });
   {
     const auto asker = client.run([&](Loop& loop) {
-      return std::make_unique<Asker>(world, loop, server.address(kPipePort));
+      return std::make_unique<PipeCaller>(world, loop, server.address(kPipePort));
     });
     const Outcome end = world.run_until([&] { return asker->is_done(); }, 10min);
     sim::always(end == Outcome::done, "the last request has its result");

@@ -192,6 +192,7 @@ class SPATE_EXPORT AnyRequestPipe {
   std::error_code last_error() const;
 
  protected:
+  // Creates the state, and connects. Errors: those of Client::create().
   static Result<PipeState*> make(Loop& loop, const Address& address, std::string_view host,
                                  std::uint16_t port, const PipeFraming& framing,
                                  PipeHandlers handlers, const PipeOptions& options);
@@ -203,10 +204,13 @@ class SPATE_EXPORT AnyRequestPipe {
   PipeState* state_ = nullptr;
 };
 
-template <class Framing>
-  requires std::copyable<Framing> && requires(Framing& framing, Bytes bytes) {
-    { framing.next(bytes) } -> std::same_as<Frame>;
-  }
+// A type that split() of framing.h accepts, and that can be copied.
+template <class T>
+concept IsFraming = std::copyable<T> && requires(T& framing, Bytes bytes) {
+  { framing.next(bytes) } -> std::same_as<Frame>;
+};
+
+template <IsFraming Framing>
 class [[nodiscard("a discarded RequestPipe is closed at once")]] RequestPipe
     : public AnyRequestPipe {
  public:
