@@ -111,7 +111,7 @@ TEST_F(SimFiles, WatchIsRefused) {
     return std::make_unique<int>();
   });
   EXPECT_EQ(world.run_until([&] { return bool{error}; }, 1min), Outcome::done);
-  EXPECT_EQ(error, std::make_error_code(std::errc::function_not_supported));
+  EXPECT_EQ(error, std::errc::function_not_supported);
 }
 
 }  // namespace

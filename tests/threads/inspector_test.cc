@@ -82,7 +82,7 @@ TEST_F(InspectorThreads, BlockedWorkerIsShownWithItsCallback) {
   inspect(20ms);
   const auto workers = must(Workers::create({.threads = 2}));
   inspector_->add("workers", *workers);
-  run_until([&] { return status_of(0) == "answers" && status_of(1) == "answers"; });
+  run_until([&] { return status_of(0) == "responsive" && status_of(1) == "responsive"; });
   Onlooker viewer(server_, *loop_, "/events");
   std::atomic<bool> is_measured{false};
   run_until([&] {
@@ -99,9 +99,9 @@ TEST_F(InspectorThreads, BlockedWorkerIsShownWithItsCallback) {
   });
   EXPECT_EQ(blocked["running"]["kind"].text, "Timer");
   EXPECT_GE(blocked["silent"].number, 0.02);
-  run_until([&] { return status_of(0) == "answers"; });
+  run_until([&] { return status_of(0) == "responsive"; });
   end.count_down();
-  run_until([&] { return status_of(1) == "answers"; });
+  run_until([&] { return status_of(1) == "responsive"; });
   inspector_.reset();  // Before the loops that it shows.
 }
 
@@ -109,7 +109,7 @@ TEST_F(InspectorThreads, EndedWorkersAreShownAsEnded) {
   inspect(10s);
   const auto workers = must(Workers::create({.threads = 2}));
   inspector_->add("workers", *workers);
-  EXPECT_EQ(status_of(1), "answers");
+  EXPECT_EQ(status_of(1), "responsive");
   EXPECT_TRUE(workers->stop(0s));
   const Json loop = state()["loops"][1];
   EXPECT_EQ(loop["status"].text, "ended");
@@ -119,7 +119,7 @@ TEST_F(InspectorThreads, EndedWorkersAreShownAsEnded) {
 
 TEST_F(InspectorThreads, InspectorMayRunOnTheLoopOfAWorker) {
   const auto workers = must(Workers::create({.threads = 2}));
-  std::atomic<int> answering{0};
+  std::atomic<int> responsive{0};
   std::latch done(1);
   workers->post(0, [&] {
     struct Inside {
@@ -137,16 +137,16 @@ TEST_F(InspectorThreads, InspectorMayRunOnTheLoopOfAWorker) {
     inside->onlooker.emplace(inside->server, workers->loop(0), "/state.json");
     struct Wait {
       Inside* inside;
-      std::atomic<int>& answering;
+      std::atomic<int>& responsive;
       std::latch& done;
     };
-    auto* wait = new Wait{inside, answering, done};
+    auto* wait = new Wait{inside, responsive, done};
     inside->look.emplace(workers->loop(0), [wait] {
       Inside& seen = *wait->inside;
       if (!seen.onlooker->is_closed) return;
       const std::string& text = seen.onlooker->received;
-      for (std::size_t at = 0; (at = text.find("\"answers\"", at)) != std::string::npos; ++at)
-        ++wait->answering;
+      for (std::size_t at = 0; (at = text.find("\"responsive\"", at)) != std::string::npos; ++at)
+        ++wait->responsive;
       std::latch& end = wait->done;
       delete wait->inside;
       delete wait;
@@ -155,7 +155,7 @@ TEST_F(InspectorThreads, InspectorMayRunOnTheLoopOfAWorker) {
     inside->look->start(0ns, 1ms);
   });
   done.wait();
-  EXPECT_EQ(answering, 2);
+  EXPECT_EQ(responsive, 2);
 }
 
 // Loops and viewers start, block and end while requests arrive.
