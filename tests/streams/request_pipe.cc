@@ -320,6 +320,7 @@ TEST_F(RequestPipes, ResponseWithoutRequestResets) {
 TEST_F(RequestPipes, SilentConnectionIsResetAtTheDeadline) {
   server_.answer = [](Session&, std::string_view) {};
   LinePipe pipe = make();
+  wait_until_connected(pipe);  // Before that, an expired deadline would not reset the connection.
   ask(pipe, "a", {.deadline = 20ms});
   ask(pipe, "b");
   wait_for(2);
