@@ -48,7 +48,8 @@ function findings(page, width) {
 }
 """
 
-FRAME = """<!doctype html><body style="margin:0"><script>{check}</script>{frames}
+FRAME = """<!doctype html><meta charset="utf-8">
+<body style="margin:0"><script>{check}</script>{frames}
 <script>onload = () => {{
   const found = [], frames = [...document.querySelectorAll('iframe')];
   for (const f of frames) found.push(...findings(f.contentDocument, f.clientWidth));
@@ -65,14 +66,14 @@ def page_text(directory):
     rows = list(example.rows())
     path = pathlib.Path(directory, "index.html")
     report.write_html(stats.Results(rows[1:]), rows[0]["run"], path)
-    return path.read_text()
+    return path.read_text(encoding="utf-8")
 
 
 def findings(program, directory, text):
     frames = "".join(f'<iframe style="border:0;height:900px;width:{w}px" '
                      f'srcdoc="{html.escape(text)}"></iframe>' for w in WIDTHS)
     path = pathlib.Path(directory, "frames.html")
-    path.write_text(FRAME.format(check=CHECK, frames=frames))
+    path.write_text(FRAME.format(check=CHECK, frames=frames), encoding="utf-8")
     done = subprocess.run(
         [program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
          f"--user-data-dir={directory}/profile", "--window-size=1800,1000",

@@ -376,4 +376,4 @@ def write_html(results, described, path):
         run=html.escape(f"{described['begun']}, spate at {described['commit']}, "
                         f"{described['processor']}, {described['cores']} processors, Linux "
                         f"{described['kernel']}; {disturbance_words(results)}."))
-    path.write_text(page)
+    path.write_text(page, encoding="utf-8")
