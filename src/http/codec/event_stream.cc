@@ -68,6 +68,8 @@ constexpr std::string_view kDataField = "data: ";
 constexpr std::string_view kEventField = "event: ";
 constexpr std::string_view kIdField = "id: ";
 constexpr std::string_view kRetryField = "retry: ";
+// In milliseconds: as many as Nanos can represent, so that no program's conversion overflows.
+constexpr std::uint64_t kMostRetry = INT64_MAX / 1'000'000;
 constexpr std::string_view kCommentField = ": ";
 
 }  // namespace
@@ -157,7 +159,7 @@ void EventDecoder::take_field(std::string_view name, std::string_view value) {
     if (!value.contains('\0')) id_ = value;
   } else if (name == "retry") {
     const auto number = parse_number(value, Overflow::saturates);
-    if (number) retry_ = std::chrono::milliseconds(std::min<std::uint64_t>(*number, INT64_MAX));
+    if (number) retry_ = std::chrono::milliseconds(std::min<std::uint64_t>(*number, kMostRetry));
   }
 }
 

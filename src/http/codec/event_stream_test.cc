@@ -135,7 +135,7 @@ TEST(EventDecoderTest, RetryTimeMustConsistOfDigits) {
            {"retry: -1\n", {}},
            {"retry: 1s\n", {}},
            {"retry\n", {}},
-           {"retry: 99999999999999999999\n", std::chrono::milliseconds(INT64_MAX)}}) {
+           {"retry: 99999999999999999999\n", std::chrono::milliseconds(INT64_MAX / 1'000'000)}}) {
     EventDecoder decoder;
     decode_in_steps(decoder, text, 1);
     EXPECT_EQ(decoder.retry(), wait) << text;
