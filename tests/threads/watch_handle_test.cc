@@ -13,6 +13,7 @@
 
 #include "spate/watch.h"
 #include "tests/support/open_fds.h"
+#include "tests/support/sanitizers.h"
 #include "tests/threads/watch_harness.h"
 
 namespace spate::testing {
@@ -233,6 +234,7 @@ TEST_F(WatchHandleTest, OverflowIsReportedAndTreeIsScannedAgain) {
 
 // ---- forks
 
+#ifndef SPATE_TEST_THREAD_SANITIZED  // It creates no threads in the child of a fork.
 TEST_F(WatchHandleTest, ChildOfForkWatchesForItself) {
   tree_.write("d/file", "1");
   watch();
@@ -252,6 +254,7 @@ TEST_F(WatchHandleTest, ChildOfForkWatchesForItself) {
   EXPECT_TRUE(run_until([&] { return has("written d/by_child"); }));
   EXPECT_FALSE(has("overflow /"));
 }
+#endif
 
 TEST_F(WatchHandleTest, ChildOfForkMayDestroyIt) {
   watch();
