@@ -246,7 +246,7 @@ def over_limits(found, limits):
 
 
 def subject_problem(subject):
-    """What is wrong with a commit's subject, or None."""
+    """Returns the fault of a commit's subject, or None."""
     area = AREA.match(subject)
     if area is None:
         return "not `area: imperative`"

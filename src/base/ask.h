@@ -1,5 +1,5 @@
-// ask() and tell() call a member function of the object that a handle refers to. With an empty
-// handle, tell() does nothing, and ask() returns the default.
+// Calls of a member function of the object that a handle refers to. If the handle is empty, ask()
+// returns the default, and its counterpart without a result does nothing.
 #pragma once
 
 namespace spate {

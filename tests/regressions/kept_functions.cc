@@ -30,7 +30,7 @@
 namespace spate::testing {
 namespace {
 
-// What a program's object is: it holds handles, and functions hold it.
+// An object of a program. It holds handles, whose functions hold it.
 struct Owner {
   std::vector<std::shared_ptr<void>> handles;
 
@@ -200,7 +200,7 @@ const Row kRows[] = {
 
 class KeptFunctions : public ::testing::TestWithParam<Row> {};
 
-// Nobody else has the object: it has its handles, and their functions have it.
+// Only the functions of its own handles hold the object.
 TEST_P(KeptFunctions, AreDestroyedWithTheLoop) {
   std::unique_ptr<Loop> loop = *Loop::create();
   auto self = std::make_shared<Owner>();

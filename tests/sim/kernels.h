@@ -1,4 +1,4 @@
-// The same system calls of two kernels, the system's and a World's, for comparison.
+// System calls of two kernels, the system's and a World's, for comparison.
 #pragma once
 
 #include <poll.h>

@@ -1,5 +1,5 @@
-// The same bytes, written to many Streams: each receives all of them, in order, and they are copied
-// once for all.
+// Bytes that are written to many Streams: each Stream receives all of them, in order. They are
+// copied once for all Streams.
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <sys/socket.h>

@@ -30,7 +30,7 @@ std::atomic<std::uint32_t> running{0};  // 1 + the number of the test; 0: nothin
 std::vector<std::string> names;
 pid_t owner = 0;
 
-// The slot of the place, or one behind it; nullptr if the table is full.
+// Returns the slot of the place, or a free one after it; nullptr if the table is full.
 Place* find(std::uintptr_t at) {
   std::size_t slot = (at * 0x9e3779b97f4a7c15u) >> 44;
   for (std::size_t i = 0; i < 64; ++i, slot = (slot + 1) % kSlots) {
