@@ -45,8 +45,8 @@ std::optional<std::string_view> list_of(const FieldsView& fields, FieldId id, st
   return room;
 }
 
-// Returns a boundary between parts. It must not occur in a file, so nobody may predict it. Empty if
-// the kernel has no random bytes.
+// Returns a boundary between parts. It is random, so that no file can contain it on purpose.
+// Empty if the kernel has no random bytes.
 std::string random_boundary() {
   std::array<std::byte, 16> random;
   return sys::random_bytes(random) == 0 ? hex(random) : std::string();
