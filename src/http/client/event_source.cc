@@ -20,12 +20,6 @@ namespace {
 
 constexpr double kJitter = 0.5;
 
-std::uint64_t random_seed(const Loop& loop) {
-  std::uint64_t seed = static_cast<std::uint64_t>(loop.now().count());
-  static_cast<void>(sys::random_bytes(std::as_writable_bytes(std::span(&seed, 1))));
-  return seed;
-}
-
 bool is_temporary(Status status) {
   return status == Status::too_many_requests || status == Status::bad_gateway ||
          status == Status::service_unavailable || status == Status::gateway_timeout;
@@ -57,7 +51,7 @@ class EventSourceState final : public CallHandler, private Abandonable<EventSour
         options_(std::move(options)),
         retry_(options_.retry),
         decoder_(options_.max_event),
-        backoff_(random_seed(client.loop())),
+        backoff_(sys::random_seed(static_cast<std::uint64_t>(client.loop().now().count()))),
         timer_(client.loop(), [this] { on_timer(); }) {
     start_after(options_.last_id);
   }
@@ -115,9 +109,8 @@ class EventSourceState final : public CallHandler, private Abandonable<EventSour
     if (!append_event({.id = id}, line)) return;
     for (Bytes bytes = line.flat(line.size()); !bytes.empty();) decoder_.next(bytes);
   }
-  // Ignores repeated calls, since each Call::resume() restarts the idle timeout.
   void set_paused(bool on) {
-    if (std::exchange(is_paused_, on) == on) return;
+    is_paused_ = on;
     on ? call_.pause() : call_.resume();
   }
 

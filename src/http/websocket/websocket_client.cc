@@ -14,16 +14,6 @@
 
 namespace spate::http {
 
-namespace {
-
-std::uint64_t seed_of(const Loop& loop) {
-  auto seed = static_cast<std::uint64_t>(loop.now().count());
-  static_cast<void>(sys::random_bytes(std::as_writable_bytes(std::span(&seed, 1))));
-  return seed;
-}
-
-}  // namespace
-
 class WebSocketClientState final : public WebSocketHandler,
                                    private Abandonable<WebSocketClientState> {
  public:
@@ -33,7 +23,7 @@ class WebSocketClientState final : public WebSocketHandler,
         url_(url),
         handler_(handler),
         options_(std::move(options)),
-        backoff_(seed_of(client.loop())),
+        backoff_(sys::random_seed(static_cast<std::uint64_t>(client.loop().now().count()))),
         timer_(client.loop(), [this] { on_timer(); }) {}
 
   void leave() {
