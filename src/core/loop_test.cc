@@ -109,6 +109,24 @@ TEST(Loop, FreezesLoopTimeBetweenSuspendAndResume) {
   EXPECT_EQ(called, 1);
 }
 
+TEST(Loop, TimerStartedInSuspendedLoopWaitsForResume) {
+  ScriptedLoop scripted;
+  scripted.clock.advance(std::chrono::seconds{2});  // now() is older than the suspension.
+  scripted.loop->suspend();
+  int called = 0;
+  Timer timer(*scripted.loop, [&called] { ++called; });
+  ASSERT_TRUE(timer.start(std::chrono::seconds{1}));
+  scripted.clock.advance(std::chrono::hours{1});
+  ASSERT_FALSE(scripted.loop->run(Run::no_wait));
+  EXPECT_EQ(called, 0);
+  scripted.loop->resume();
+  ASSERT_FALSE(scripted.loop->run(Run::no_wait));
+  EXPECT_EQ(called, 0);
+  scripted.clock.advance(std::chrono::seconds{1});
+  EXPECT_TRUE(runs_out(*scripted.loop, Run::no_wait));
+  EXPECT_EQ(called, 1);
+}
+
 TEST(Loop, AcceptsTheLongestRepeatInterval) {
   ScriptedLoop scripted;
   int called = 0;

@@ -108,6 +108,7 @@ Nanos LoopCore::prepare_to_wait() {
 
 void LoopCore::suspend() {
   if (!is_suspended()) suspended_at_ = clock_.monotonic();
+  update_now();  // A timer started from now on must not count from an earlier time.
   request_slow_turn();
 }
 
