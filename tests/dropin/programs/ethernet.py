@@ -131,11 +131,16 @@ def ladvd(run):
 
 
 def check_post(side, ladvd):
+    """The server ends a client's list at an interrupted write, so the client repeats its posts."""
     server = side.start("python3", "-c", POST_SERVER, dropin=False)
     server.wait_output("ready")
-    ladvd.ask("-p", "http://127.0.0.1/heard")
+
+    def is_posted(protocol):
+        ladvd.ask("-p", "http://127.0.0.1/heard")
+        return f"peer_hostname=three&peer_portname=wire&protocol={protocol}&" in server.output()
+
     for protocol in ("LLDP", "CDP"):
-        server.wait_output(f"peer_hostname=three&peer_portname=wire&protocol={protocol}&")
+        harness.wait_until(lambda p=protocol: is_posted(p), f"the post of {protocol}")
 
 
 @table.row("farpd", has_traffic=False)

@@ -53,7 +53,7 @@ from ports import free_port  # pylint: disable=wrong-import-position
 
 ANSWER_SECONDS = 60  # How long a program may take to open its port.
 CALL_SECONDS = 100  # How long a program may run that is to end by itself.
-STOP_SECONDS = 20  # Between SIGTERM and SIGKILL.
+STOP_SECONDS = 20  # Between SIGTERM and SIGKILL, at the end of a test.
 TEST_SECONDS = 110  # A little less than ctest's limit, so that the outputs are still shown.
 PAUSE_SECONDS = 0.02
 SHOWN_BYTES = 3000  # Of each output, from its end.
@@ -233,7 +233,7 @@ class Program:
               f"{self.name} ended with {self.status()}, not {status}")
         return self.output()
 
-    def stop(self, status=None, seconds=STOP_SECONDS):
+    def stop(self, status=None, seconds=CALL_SECONDS):
         """SIGTERM and its end; `status` as in wait(). Fails if the program does not obey."""
         send = self.kill if status == 0 else self._send
         send(signal.SIGTERM)
