@@ -5,10 +5,6 @@ if(NOT SPATE_SANITIZE IN_LIST spate_sanitizers_known)
                       "Use \"address,undefined\", \"address\", \"undefined\", \"thread\" or \"\".")
 endif()
 
-if(SPATE_FUZZ)  # The library reports its coverage to libFuzzer.
-  add_compile_options(-fsanitize=fuzzer-no-link)
-endif()
-
 if(SPATE_SANITIZE)
   # Reports need function names and lines only. Full debug information takes a fifth of the time.
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
