@@ -31,7 +31,7 @@ function(spate_add_testing_library)
   file(GLOB_RECURSE testing_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cc)
   list(FILTER testing_sources INCLUDE REGEX "/src/(.*/)?testing/")
   list(FILTER testing_sources EXCLUDE REGEX "_test\\.cc$")
-  if(SPATE_SANITIZE)
+  if(SPATE_SANITIZE)  # Their objects are added below.
     set(library_sources)
   endif()
   set(kind STATIC)
