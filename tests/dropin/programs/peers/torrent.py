@@ -58,17 +58,32 @@ class Tracker(WebServer):
 
 
 def introduce(port, other, info_hash):
-    """Connects to both, each in the name of the other, and then forwards their data."""
+    """Connects to both, each in the name of the other, and then forwards their data. A client that
+    has not yet read its torrent closes the connection."""
+    harness.wait_until(lambda: shake_hands(port, other, info_hash), "both handshakes")
+
+
+def shake_hands(port, other, info_hash):
     streams = [socket.create_connection(("127.0.0.1", each), 20) for each in (port, other)]
     for number, stream in enumerate(streams):
         stream.sendall(b"\x13BitTorrent protocol" + bytes(8) + info_hash
                        + (b"-XX0000-%d" % number).ljust(ID_BYTES, b"0"))
+    if not all([has_greeted(stream, info_hash) for stream in streams]):
+        for stream in streams:
+            stream.close()
+        return False
     for stream in streams:
-        answer = receive(stream, HANDSHAKE_BYTES)
-        harness.check(info_hash in answer, f"no handshake: {answer}")
         stream.settimeout(None)
     for source, target in (streams, streams[::-1]):
         threading.Thread(target=carry, args=(source, target), daemon=True).start()
+    return True
+
+
+def has_greeted(stream, info_hash):
+    try:
+        return info_hash in receive(stream, HANDSHAKE_BYTES)
+    except ConnectionResetError:
+        return False
 
 
 def carry(source, target):
