@@ -8,8 +8,8 @@ set(SPATE_TESTS_OPTIMIZED chaos swarms)
 option(SPATE_TESTS_SHARED "Link the tests to a shared library (tools/mutants.py)" OFF)
 option(SPATE_TESTS_REACH "Let the tests note which code they reach (tools/mutants.py)" OFF)
 
-# The targets whose objects are in spate_testing. A sanitized library is not installed. So it has the
-# seam too, and is compiled once.
+# The targets whose objects are in spate_testing. A sanitized library is not installed, so it has
+# the seam too, and is compiled once.
 set(SPATE_TESTING_OBJECTS spate_testing)
 if(SPATE_SANITIZE)
   list(TRANSFORM SPATE_LIBRARIES APPEND _objects OUTPUT_VARIABLE objects)
