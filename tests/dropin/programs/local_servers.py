@@ -81,7 +81,7 @@ def seaf_daemon(run):
         server.wait_unix(path)
         server.assert_uses()
         with socket.socket(socket.AF_UNIX) as stream:
-            stream.settimeout(10)
+            stream.settimeout(harness.ANSWER_SECONDS)
             stream.connect(path)
             for key, value in told.items():
                 ask_seafile(stream, "seafile_set_config", key, value)

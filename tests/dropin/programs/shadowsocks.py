@@ -80,7 +80,7 @@ def check_refused(run, local):
 def associate(local):
     """SOCKS5's UDP ASSOCIATE: returns the connection that keeps it open, and where to send
     datagrams."""
-    control = socket.create_connection(("127.0.0.1", local), 10)
+    control = socket.create_connection(("127.0.0.1", local), harness.ANSWER_SECONDS)
     control.sendall(b"\5\1\0")
     harness.check(receive(control, 2) == b"\5\0", "the greeting was refused")
     control.sendall(b"\5\3\0\1" + bytes(6))

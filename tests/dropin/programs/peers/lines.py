@@ -10,7 +10,7 @@ class Lines:
 
     def __init__(self, port, host="127.0.0.1", end="\n"):
         self.end_ = end
-        self.socket_ = socket.create_connection((host, int(port)), timeout=8)
+        self.socket_ = socket.create_connection((host, int(port)), harness.ANSWER_SECONDS)
         self.reader_ = self.socket_.makefile("rb")
 
     def __enter__(self):

@@ -64,7 +64,8 @@ def introduce(port, other, info_hash):
 
 
 def shake_hands(port, other, info_hash):
-    streams = [socket.create_connection(("127.0.0.1", each), 20) for each in (port, other)]
+    streams = [socket.create_connection(("127.0.0.1", each), harness.ANSWER_SECONDS)
+               for each in (port, other)]
     for number, stream in enumerate(streams):
         stream.sendall(b"\x13BitTorrent protocol" + bytes(8) + info_hash
                        + (b"-XX0000-%d" % number).ljust(ID_BYTES, b"0"))
