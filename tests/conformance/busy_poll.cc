@@ -30,7 +30,13 @@ TEST_P(BusyPollTest, LoopDoesNotSleepWithinTheWindow) {
 
 TEST_P(BusyPollTest, LoopSleepsAfterTheWindow) {
   const auto loop = create(100us);
-  wait_until_it_sleeps(*loop);
+  Probe<Timer> timer{*loop};
+  wait_until_it_sleeps(*loop, [&](Nanos delay) {
+    ASSERT_TRUE(timer->start(delay));
+    const Nanos began = loop->now();
+    while (timer->is_active()) ASSERT_FALSE(loop->run(Run::once));
+    EXPECT_GE(loop->now() - began, delay);
+  });
 }
 
 TEST_P(BusyPollTest, ReadyDescriptorIsDetected) {
@@ -87,7 +93,10 @@ TEST_P(BusyPollTest, AdaptiveLoopMissesNothingAndSleepsInLongWaits) {
   }
   EXPECT_EQ(io.calls, 100);
   EXPECT_EQ(timer.calls, 100);
-  wait_until_it_sleeps(*loop);
+  wait_until_it_sleeps(*loop, [&](Nanos delay) {
+    ASSERT_TRUE(timer->start(delay));
+    while (timer->is_active()) ASSERT_FALSE(loop->run(Run::once));
+  });
 }
 
 TEST(BusyPollClockTest, CallerClockDisablesSpinning) {

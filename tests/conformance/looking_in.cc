@@ -186,7 +186,10 @@ TEST_P(LookingInTest, MeasuresWaitsOnRequest) {
   EXPECT_EQ(loop_->metrics().blocked + loop_->metrics().busy, 0ns) << "nobody has asked";
   loop_->measure_waits(true);
   EXPECT_TRUE(loop_->is_measuring_waits());
-  wait_until_it_sleeps(*loop_);
+  wait_until_it_sleeps(*loop_, [&](Nanos delay) {
+    EXPECT_TRUE(timer->start(delay));
+    EXPECT_TRUE(runs_out(*loop_));
+  });
   EXPECT_GT(loop_->metrics().busy, 0ns);
 }
 

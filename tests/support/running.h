@@ -6,7 +6,6 @@
 #include <chrono>
 
 #include "spate/loop.h"
-#include "spate/timer.h"
 
 namespace spate::testing {
 
@@ -15,15 +14,14 @@ inline bool runs_out(Loop& loop, Run mode = Run::until_done) {
   return !loop.run(mode) && !loop.has_work();
 }
 
-// Runs timers, each twice as long as the one before, until the loop has slept in one. A process
-// that is not scheduled during a whole delay has no reason to sleep. Needs measure_waits().
-inline void wait_until_it_sleeps(Loop& loop) {
+// Calls wait(delay) with longer and longer delays until the loop has slept in one. A process that
+// is not scheduled during the whole delay gives the loop no reason to sleep. Needs measure_waits().
+template <typename Wait>
+void wait_until_it_sleeps(Loop& loop, Wait wait) {
   const Nanos before = loop.metrics().blocked;
-  Timer timer(loop, [] {});
   for (Nanos delay = std::chrono::milliseconds{20}; loop.metrics().blocked == before; delay *= 2) {
-    ASSERT_LT(delay, std::chrono::seconds{10});
-    ASSERT_TRUE(timer.start(delay));
-    while (timer.is_active()) ASSERT_FALSE(loop.run(Run::once));
+    ASSERT_LT(delay, std::chrono::seconds{2});
+    wait(delay);
   }
 }
 
