@@ -8,12 +8,9 @@ set(SPATE_TESTS_OPTIMIZED chaos swarms)
 option(SPATE_TESTS_SHARED "Link the tests to a shared library (tools/mutants.py)" OFF)
 option(SPATE_TESTS_REACH "Let the tests note which code they reach (tools/mutants.py)" OFF)
 
-# The targets whose objects are in spate_testing. A sanitized library is not installed, so it has
-# the seam too, and is compiled once.
-set(SPATE_TESTING_OBJECTS spate_testing)
+# A sanitized library is not installed. So it has the fault seam, and spate_testing has its objects.
 if(SPATE_SANITIZE)
-  list(TRANSFORM SPATE_LIBRARIES APPEND _objects OUTPUT_VARIABLE objects)
-  list(APPEND SPATE_TESTING_OBJECTS ${objects})
+  set(SPATE_SEAMED_OBJECTS ${SPATE_LIBRARY_OBJECTS})
 endif()
 
 # spate_testing: the libraries once more, as one, with the fault seam, which those proper have not.
@@ -31,7 +28,7 @@ function(spate_add_testing_library)
   file(GLOB_RECURSE testing_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cc)
   list(FILTER testing_sources INCLUDE REGEX "/src/(.*/)?testing/")
   list(FILTER testing_sources EXCLUDE REGEX "_test\\.cc$")
-  if(SPATE_SANITIZE)  # Their objects are added below.
+  if(SPATE_SEAMED_OBJECTS)
     set(library_sources)
   endif()
   set(kind STATIC)
@@ -57,17 +54,15 @@ function(spate_add_testing_library)
   if(SPATE_LIBRARY_GROUPED)
     spate_compile_by_folder(spate_testing)
   endif()
-  if(SPATE_SANITIZE)
-    foreach(library IN LISTS SPATE_LIBRARIES)
-      target_compile_definitions(${library}_objects PRIVATE SPATE_FAULTS=1)
-      target_sources(spate_testing PRIVATE $<TARGET_OBJECTS:${library}_objects>)
-    endforeach()
-  endif()
+  foreach(objects IN LISTS SPATE_SEAMED_OBJECTS)
+    target_compile_definitions(${objects} PRIVATE SPATE_FAULTS=1)
+    target_sources(spate_testing PRIVATE $<TARGET_OBJECTS:${objects}>)
+  endforeach()
 endfunction()
 
 # spate_sim_testing: the same in a simulated kernel, if objcopy is there.
 function(spate_add_simulated_testing_library)
-  spate_add_simulated_library(spate_sim_testing OBJECTS ${SPATE_TESTING_OBJECTS})
+  spate_add_simulated_library(spate_sim_testing OBJECTS spate_testing ${SPATE_SEAMED_OBJECTS})
   if(TARGET spate_sim_testing)
     target_compile_definitions(spate_sim_testing INTERFACE SPATE_FAULTS=1)
     foreach(room IN LISTS SPATE_ROOMS)
