@@ -1,5 +1,5 @@
-// Calls of a member function of the object that a handle refers to. If the handle is empty, ask()
-// returns the default, and its counterpart without a result does nothing.
+// Two ways to call a member function of the object that a handle refers to. With an empty handle
+// neither calls it, and ask() returns the default.
 #pragma once
 
 namespace spate {

@@ -200,7 +200,7 @@ const Row kRows[] = {
 
 class KeptFunctions : public ::testing::TestWithParam<Row> {};
 
-// Only the functions of its own handles hold the object.
+// Nothing outside the loop holds the object: it holds handles, and their functions hold it.
 TEST_P(KeptFunctions, AreDestroyedWithTheLoop) {
   std::unique_ptr<Loop> loop = *Loop::create();
   auto self = std::make_shared<Owner>();

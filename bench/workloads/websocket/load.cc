@@ -3,7 +3,7 @@
 //
 // The header of an echo has the shortest form, so its length is known, and only bytes are counted.
 // With --verify 1 each is compared. With --kind idle each connection has one message echoed, then
-// silence: measures the server's memory. The kind `tell` sends one message to all connections. The
+// silence: measures the server's memory. With --kind tell one message goes to all connections. The
 // first connection sends the next one when all have received it.
 //
 // Runs for --milliseconds, or until each connection has received --messages echoes.
