@@ -157,8 +157,6 @@ class Report:
         path = self.results / "passed"
         path.write_text("\n".join(sorted(self.passed_before() | set(self.complete))),
                         encoding="utf-8")
-        (self.results / "flaky").write_text("".join(name + "\n" for name in self.flaky()),
-                                            encoding="utf-8")
         for name, output in self.failures:
             print(f"\n--- {name} failed:\n{failed_parts(output)}")
         self.print_skipped()

@@ -77,6 +77,7 @@ class Weather:
     kinds: str = "again,interrupt,short"
     calls: str = "in,out,accept"
     least: int = 0  # Calls that send fewer bytes are left alone.
+    least_read: int = 1  # A short read may still return as many bytes.
     local: bool = True  # Also pipes and Unix sockets, which connect a program's own processes.
 
 
@@ -407,7 +408,8 @@ class Run:
         return {"LD_PRELOAD": self.weather_library, "WEATHER_REPORT": report,
                 "WEATHER_SEED": self.program_seed(), "WEATHER_SHARE": str(weather.share),
                 "WEATHER_KINDS": weather.kinds, "WEATHER_CALLS": weather.calls,
-                "WEATHER_LEAST": str(weather.least), "WEATHER_LOCAL": str(int(weather.local))}
+                "WEATHER_LEAST": str(weather.least), "WEATHER_LEAST_READ": str(weather.least_read),
+                "WEATHER_LOCAL": str(int(weather.local))}
 
     def mapped(self, library, pid):
         prefix = stem(library)

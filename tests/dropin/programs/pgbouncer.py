@@ -15,8 +15,8 @@ CLIENTS = {"transaction": 2 * POOL,  # More clients than connections.
 
 # pgbouncer closes a connection if it cannot send a message that it generates (the greeting, an
 # error, a reply of the console) in one call, with the original library as well. Forwarding
-# tolerates short writes.
-WEATHER = harness.Weather(least=1000)
+# tolerates short writes. It also refuses a client whose first packet comes in two reads.
+WEATHER = harness.Weather(least=1000, least_read=1000)
 
 CONFIGURATION = """
 [databases]

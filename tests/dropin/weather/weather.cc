@@ -6,6 +6,7 @@
 //   WEATHER_KINDS    of again,interrupt,short; default: all
 //   WEATHER_CALLS    of in,out,accept: which calls; default: all
 //   WEATHER_LEAST    calls that send fewer bytes never fail; default: 0
+//   WEATHER_LEAST_READ  a short read may still return as many bytes; default: 1
 //   WEATHER_LOCAL    0 excludes pipes and Unix sockets; default: 1
 //   WEATHER_SEED     a call's result depends only on the seed and on the call's number
 //   WEATHER_REPORT   a file of four 64-bit counters: eligible calls, failed with EAGAIN,
@@ -48,6 +49,7 @@ std::uint64_t seed = 1;
 std::uint64_t threshold = 0;  // In units of 2^-64; 0 until the constructor ran.
 bool is_wanted[kinds];
 std::uint64_t least_sent = 0;
+std::uint64_t least_read = 1;
 bool is_local_exposed = true;
 bool is_exposed[static_cast<unsigned>(Way::count)];
 
@@ -85,6 +87,7 @@ void map_report(const char* path) {
   is_exposed[2] = std::strstr(calls, "accept") != nullptr;
   seed = std::strtoull(from_environment("WEATHER_SEED", "1"), nullptr, 10);
   least_sent = std::strtoull(from_environment("WEATHER_LEAST", "0"), nullptr, 10);
+  least_read = std::strtoull(from_environment("WEATHER_LEAST_READ", "1"), nullptr, 10);
   is_local_exposed = std::strcmp(from_environment("WEATHER_LOCAL", "1"), "0") != 0;
   if (const char* path = std::getenv("WEATHER_REPORT")) map_report(path);
   const double share = std::strtod(from_environment("WEATHER_SHARE", "0.05"), nullptr);
@@ -138,8 +141,9 @@ Fate decide(Way way, int fd, int flags, std::size_t size, bool may_be_cut) {
   const Kind kind = static_cast<Kind>(choice % kinds);
   if (!is_wanted[kind]) return {0, size};
   if (kind != cut) return count(kind, {kind == again ? EAGAIN : EINTR, 0});
-  if (!may_be_cut || medium != Medium::stream || size < 2) return {0, size};
-  return count(cut, {0, 1 + static_cast<std::size_t>((choice >> 8) % (size - 1))});
+  const std::size_t least = way == Way::in ? std::max<std::size_t>(least_read, 1) : 1;
+  if (!may_be_cut || medium != Medium::stream || size <= least) return {0, size};
+  return count(cut, {0, least + static_cast<std::size_t>((choice >> 8) % (size - least))});
 }
 
 // Returns the next function of that name.

@@ -56,6 +56,17 @@ print(got == data)
         self.assertGreater(counts[3], 5)
         self.assertEqual(counts[1:3], [0, 0])
 
+    def test_short_reads_have_a_least_size(self):
+        output, counts = self.run_in("""
+first.setblocking(False)
+second.setblocking(False)
+for _ in range(60):
+    first.send(b"x" * 100)
+    print(len(second.recv(1000)))
+""", "short", WEATHER_CALLS="in", WEATHER_LEAST_READ="100")
+        self.assertEqual(output, ["100"] * 60)
+        self.assertGreater(counts[3], 5)
+
     def test_what_is_left_alone(self):
         output, counts = self.run_in("""
 print(*(first.send(b"x") for _ in range(60)))  # It blocks.
