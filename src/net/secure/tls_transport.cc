@@ -182,6 +182,12 @@ void TlsTransport::step(Connection& connection) {
   ask_below(connection);
 }
 
+// An event from below must find an attempt in each handshake, until the Stream is closed.
+void TlsTransport::forget_attempt() {
+  attempt_ = nullptr;
+  if (phase_ == Phase::handshake) phase_ = Phase::failed;
+}
+
 // Only the alert remains to be sent; further input is discarded.
 void TlsTransport::fail(Connection& connection, TlsFailure why) {
   phase_ = Phase::failed;
