@@ -63,7 +63,6 @@ Bytes pattern(unsigned number, std::size_t offset, std::size_t size) {
 
 void Channel::accept(unsigned number, std::size_t offset, std::size_t size) {
   if (size == 0) return;
-  refused_.clear();
   const bool continues = !segments_.empty() && segments_.back().number == number &&
                          segments_.back().offset + (accepted_ - segments_.back().at) == offset;
   if (!continues) segments_.push_back({accepted_, number, offset});
@@ -108,19 +107,33 @@ bool Channel::begins_with(Bytes bytes) {
   return size > 0 && std::equal(due.begin(), due.end(), bytes.begin());
 }
 
+const Channel* Channel::refuser_of(std::size_t at, Bytes bytes) const {
+  const std::size_t skip = at < refused_at_ ? refused_.size() : at - refused_at_;
+  const Bytes refused = Bytes(refused_).subspan(std::min(skip, refused_.size()));
+  const bool is_here =
+      bytes.size() <= refused.size() && std::equal(bytes.begin(), bytes.end(), refused.begin());
+  if (is_here) return this;
+  if (source_ == nullptr || at < own_part()) return nullptr;
+  return source_->refuser_of(source_from_ + at - own_part(), bytes);
+}
+
+// If memory ran out, a refused write was sent in part, and its connection is closed.
+bool Channel::shows_refused(std::size_t at, Bytes bytes, const char* who) {
+  const Channel* const refuser = refuser_of(at, bytes);
+  if (refuser == nullptr) return false;
+  lose("refused, and sent in part");
+  check(refuser->may_show_refused_, "refused_sends_nothing",
+        "%s: %zu bytes of a write that was refused", who, bytes.size());
+  return true;
+}
+
 void Channel::verify(std::size_t at, Bytes bytes, const char* who) {
   pull();
   if (at + bytes.size() > accepted_) {
     const std::size_t known = accepted_ > at ? accepted_ - at : 0;
     if (known > 0) verify(at, bytes.first(known), who);
     const Bytes more = bytes.subspan(known);
-    const std::size_t skip = std::min(at + known - accepted_, refused().size());
-    const Bytes refused = this->refused().subspan(skip);
-    if (more.size() <= refused.size() && std::equal(more.begin(), more.end(), refused.begin())) {
-      lose("refused, and sent in part");
-      return check(may_show_refused(), "refused_sends_nothing",
-                   "%s: %zu bytes of a write that was refused", who, more.size());
-    }
+    if (shows_refused(at + known, more, who)) return;
     fail("own_bytes",
          (std::string(who) + ": " + std::to_string(bytes.size() - known) + " bytes behind " +
           std::to_string(at + known) + " that nobody has sent, " + owner_of(bytes.subspan(known)))
@@ -134,6 +147,7 @@ void Channel::verify(std::size_t at, Bytes bytes, const char* who) {
     if (std::memcmp(due.data(), bytes.data(), part) != 0) {
       const auto wrong = static_cast<std::size_t>(
           std::mismatch(due.begin(), due.end(), bytes.begin()).first - due.begin());
+      if (shows_refused(at + wrong, bytes.subspan(wrong), who)) return;
       fail("own_bytes", (std::string(who) + ": wrong from " + std::to_string(at + wrong) +
                          " on: what is there is " + owner_of(bytes.subspan(wrong)))
                             .c_str());
@@ -148,8 +162,7 @@ void Channel::show(std::size_t end, Nanos now) {
   shown_ = end;
   last_progress = now;
   pull();
-  const std::size_t own_part = accepted_ - (source_to_ - source_from_);
-  if (source_ != nullptr && end > own_part) source_->show(source_from_ + end - own_part, now);
+  if (source_ != nullptr && end > own_part()) source_->show(source_from_ + end - own_part(), now);
 }
 
 }  // namespace spate::chaos

@@ -53,6 +53,7 @@ class Channel {
   // These bytes were refused: none of them may be seen, unless memory ran out.
   void refuse(Bytes bytes, bool for_want_of_memory) {
     refused_.assign(bytes.begin(), bytes.end());
+    refused_at_ = accepted();
     may_show_refused_ = for_want_of_memory;
   }
 
@@ -95,10 +96,14 @@ class Channel {
     std::size_t offset;
   };
   void pull();
-  Bytes refused() const { return source_ == nullptr ? Bytes(refused_) : source_->refused(); }
-  bool may_show_refused() const {
-    return source_ == nullptr ? may_show_refused_ : source_->may_show_refused();
-  }
+  // Returns the channel, this one or one that it follows, that refused a write that has these bytes
+  // at `at`; nullptr if there is none.
+  const Channel* refuser_of(std::size_t at, Bytes bytes) const;
+  // Returns true, and is lossy from now on, if a part of a refused write may be what stands at
+  // `at`.
+  bool shows_refused(std::size_t at, Bytes bytes, const char* who);
+  // Returns how many bytes were not accepted by the channel that it follows.
+  std::size_t own_part() const { return accepted_ - (source_to_ - source_from_); }
   std::size_t segment_of(std::size_t at) const;
   std::size_t end_of(std::size_t segment) const {
     return segment + 1 < segments_.size() ? segments_[segment + 1].at : accepted_;
@@ -110,7 +115,8 @@ class Channel {
   std::size_t own_ = 0;
   std::size_t accepted_ = 0;
   std::size_t shown_ = 0;
-  std::vector<std::byte> refused_;  // The last refused bytes since a write was accepted.
+  std::vector<std::byte> refused_;  // The last refused write.
+  std::size_t refused_at_ = 0;      // How many bytes had been accepted before.
   bool may_show_refused_ = false;
   const char* loss_ = nullptr;
   Channel* source_ = nullptr;    // The channel whose bytes are forwarded here: ...

@@ -624,13 +624,12 @@ void End::gone(const char* how) {
 
 void End::abort() {
   if (guest_ != nullptr && !is_over()) return abort_session();
-  const bool was_open = stream_->is_open();
+  if (stream_->is_open()) mark_dead("aborted");  // Before the destructors that it may call.
   stream_->abort();
   check(!stream_->is_open() && !stream_->is_writable(), "abort_closes", "end %u: open", number);
   catch_up();
   note_given_up();
   is_gone_ = true;
-  if (was_open) mark_dead("aborted");
 }
 
 // The other end may see an error or a truncated stream, but never wrong bytes.

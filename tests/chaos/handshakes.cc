@@ -63,7 +63,7 @@ void Handshakes::begin(End& end, const Step& step) {
   if (pairs_.size() == kMaxPairs || end.out == nullptr || end.in == nullptr) return;
   if (end.peer->is_raw) return;
   auto& other = static_cast<End&>(*end.peer);
-  if (!end.may_be_relayed() || !other.may_be_relayed()) return;
+  if (other.is_acting() || !end.may_be_relayed() || !other.may_be_relayed()) return;
   Pair& pair = *pairs_.emplace_back(std::make_unique<Pair>(world_, end, other));
   pair.since = world_.now();
   pair.may_fail = !end.may_be_secured() || !other.may_be_secured();

@@ -479,7 +479,7 @@ void World::use_group(const Step& step) {
 
 End* World::other_end(std::size_t choice, const End* than) {
   End* end = ends_.empty() ? nullptr : ends_[choice % ends_.size()].get();
-  return end == than ? nullptr : end;
+  return end == than || end == nullptr || end->is_acting() ? nullptr : end;
 }
 
 }  // namespace spate::chaos

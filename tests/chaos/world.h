@@ -112,6 +112,7 @@ class World {
   // Records progress that a program could notice.
   void moved() { has_moved_ = true; }
   RateGroup* group(std::size_t number);
+  // Returns an End that no act is being done to, or nullptr.
   End* other_end(std::size_t number, const End* than);
   // Another one each time.
   unsigned next_number() { return ++last_number_; }
