@@ -97,7 +97,7 @@ class Channel {
   };
   void pull();
   // Returns the channel, this one or one that it follows, that refused a write that has these bytes
-  // at `at`; nullptr if there is none.
+  // at `at`, or nullptr.
   const Channel* refuser_of(std::size_t at, Bytes bytes) const;
   // Returns true, and is lossy from now on, if a part of a refused write may be what stands at
   // `at`.

@@ -35,7 +35,7 @@ class TlsTransport final : public Transport, public Linked<TlsTransport> {
   void step(Connection& connection);
   // Sets whether the attempt is queued: nothing is read while it is.
   void set_queued(Connection& connection, bool on);
-  // Called when the attempt ends or is destroyed: a handshake that it began does not go on.
+  // Called when the attempt ends or is destroyed. Ends an unfinished handshake.
   void forget_attempt();
   // Returns true if nothing was moved since the last call, and frees memory then.
   bool rest_unless_busy();
