@@ -104,7 +104,8 @@ std::size_t Channel::segment_of(std::size_t at) const {
 bool Channel::begins_with(Bytes bytes) {
   const std::size_t size = std::min(bytes.size(), segments_.empty() ? 0 : end_of(0));
   const Bytes due = size == 0 ? Bytes() : pattern(segments_[0].number, segments_[0].offset, size);
-  return size > 0 && std::equal(due.begin(), due.end(), bytes.begin());
+  if (size > 0) return std::equal(due.begin(), due.end(), bytes.begin());
+  return refuser_of(0, bytes) != nullptr;
 }
 
 const Channel* Channel::refuser_of(std::size_t at, Bytes bytes) const {

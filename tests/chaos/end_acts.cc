@@ -794,6 +794,7 @@ void End::on_session_open(Guest& guest) {
   // If it was started before, it has the rules of before until on_open() returns.
   world.visit({Where::open, this}, is_started_ ? Running::no : Running::yes);
   in_open_ = false;
+  catch_up();
 }
 
 void End::on_session_start() {
