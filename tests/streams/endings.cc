@@ -439,6 +439,33 @@ TEST_P(EndingsOfSending, FirstErrorIsReported) {
   EXPECT_EQ(right_log_.error, std::errc::broken_pipe);
 }
 
+// Bytes that were left are offered together with the failure, and more have arrived.
+TEST_P(EndingsOfSending, EarlierInputIsNotReadOnceTheHandlerClosesOrPauses) {
+  using Stop = void (*)(Stream&);
+  const Stop close = [](Stream& stream) { stream.close(); };
+  const Stop pause = [](Stream& stream) { stream.pause(); };
+  for (const Stop stop : {close, pause}) {
+    auto pair = std::move(*make_pair(loop_, GetParam()));
+    Recorder log;
+    log.use = [&](Bytes) -> std::size_t {
+      if (log.data_calls == 2) stop(pair.second);
+      return 0;
+    };
+    pair.second.start(log);
+    EXPECT_TRUE(pair.first.write("left"));
+    run_until(loop_, [&] { return log.data_calls == 1; });
+    EXPECT_TRUE(pair.first.write("new"));
+    pair.second.start(log);
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::send, 1, EPIPE);
+    const FaultScope scope(plan);
+    EXPECT_TRUE(pair.second.write("x"));
+    run_until(loop_, [&] { return log.closed_calls == 1; });
+    EXPECT_EQ(log.data_calls, 2);
+    EXPECT_EQ(log.error, std::errc::broken_pipe);
+  }
+}
+
 TEST_P(EndingsOfSending, FailureInsideOnEndIsReported) {
   left_.end();
   fail_to_send();

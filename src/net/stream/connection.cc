@@ -406,7 +406,8 @@ bool Connection::settle() {
 bool Connection::drain_then_fail() {
   if (!is_reading()) return finish(error());
   if (has(kReadRests)) return true;
-  if (offer_unread() && receive()) settle_later();
+  // The handler may have closed or paused it.
+  if (offer_unread() && (!is_reading() || receive())) settle_later();
   return false;
 }
 
