@@ -189,7 +189,7 @@ void spate::libevent::tls_read(TlsConnection& connection) {
   if (connection.writing_waits_to_read) {
     connection.writing_waits_to_read = false;
     tls_write(connection);
-    if (connection.writing_waits_to_read) return;
+    if (connection.writing_waits_to_read || connection.has_failed) return;
   }
   TlsStep step{Kind::done, 0, 0};
   const bool has_read = read_records(connection, step);
@@ -206,7 +206,7 @@ void spate::libevent::tls_write(TlsConnection& connection) {
   if (connection.reading_waits_to_write) {
     connection.reading_waits_to_write = false;
     tls_read(connection);
-    if (connection.reading_waits_to_write) return;
+    if (connection.reading_waits_to_write || connection.has_failed) return;
   }
   TlsStep step{Kind::done, 0, 0};
   const bool has_written = write_records(connection, step);

@@ -299,6 +299,27 @@ static void run_peer_renegotiates(void) {
   hand_reads(hand);
 }
 
+// The peer asks for another handshake, and sends data instead of it. A write that waits for the
+// handshake then fails, and the read event on which it failed does not read after it.
+static void run_write_fails_to_be_repeated(void) {
+  static const int options[] = {0, BEV_OPT_DEFER_CALLBACKS};
+  for (int i = 0; i < 2; i++) {
+    begin(TLS1_2_VERSION);
+    struct bufferevent* bev = on_socket(ends[0], kConnects, options[i], "client");
+    SSL* hand = hand_end(context, ends[1], kServes);
+    shake(hand);
+    bufferevent_enable(bev, EV_READ | EV_WRITE);
+    show("asked", SSL_renegotiate(hand));
+    show_step(hand, SSL_do_handshake(hand));
+    turns(3);
+    bufferevent_write(bev, "it", 2);
+    turns(3);
+    show_step(hand, SSL_write(hand, "data", 4));
+    turns(3);
+    show_bev(bev);
+  }
+}
+
 static const Case cases[] = {
     {"connect", run_connect},
     {"settings", run_settings},
@@ -310,6 +331,7 @@ static const Case cases[] = {
     {"dirty", run_dirty},
     {"other kinds", run_other_kinds},
     {"peer renegotiates", run_peer_renegotiates},
+    {"write fails to be repeated", run_write_fails_to_be_repeated},
 };
 
 int main(int argc, char** argv) {
