@@ -295,6 +295,7 @@ static void pump(void) {
   int quiet = 0;
   for (int turn = 0; turn < kTurnsMost && quiet < kQuiet; turn++) {
     event_base_loop(base, EVLOOP_NONBLOCK);
+    if (quiet == 1) finish_step();  // Deadlines expire while nothing else happens.
     if (connection) send_at_once(bufferevent_getfd(evhttp_connection_get_bufferevent(connection)));
     quiet++;
     const int fd = listener < 0 ? -1 : accept_one(listener);

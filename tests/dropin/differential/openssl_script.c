@@ -295,6 +295,8 @@ static void op_enable(void) {
   Slot* slot = any_live();
   if (!slot) return;
   if (slot->below && !is_open(slot)) return;
+  // During a handshake the original then spins, so that the next descriptor is never served.
+  if (!is_open(slot) && getenv("DIFFERENTIAL_ONE_READY")) return;
   // The original may still watch for what the handshake read: it then writes before it reads.
   if (is_open(slot) && evbuffer_get_length(slot->bev->output) > 0 &&
       !(slot->bev->enabled & EV_READ)) {
