@@ -76,6 +76,7 @@ class Array {
  private:
   static constexpr std::size_t kMinimum = 8;
   static constexpr std::size_t kMany = 4096;
+  static constexpr std::size_t kOwnPages = 128 * 1024;  // glibc's M_MMAP_THRESHOLD.
 
   [[gnu::noinline]] bool grow(std::size_t wanted) {
     const std::size_t grown = capacity_ * 2 > kMinimum ? capacity_ * 2 : kMinimum;
@@ -83,10 +84,13 @@ class Array {
   }
   bool resize_to(std::size_t capacity) {
     if (capacity > SIZE_MAX / sizeof(T)) return false;
-    // Nothing needs to be copied from an empty array.
-    void* data = reallocate(size_ == 0 ? nullptr : data_, capacity * sizeof(T));
+    // Nothing needs to be copied from an empty array. From kOwnPages on, realloc() copies nothing
+    // either: it moves the pages. To free such a block would make glibc keep the next ones among
+    // the small ones, where each growth leaves a gap.
+    const bool starts_over = size_ == 0 && capacity_ * sizeof(T) < kOwnPages;
+    void* data = reallocate(starts_over ? nullptr : data_, capacity * sizeof(T));
     if (data == nullptr) return false;
-    if (size_ == 0) deallocate(data_);
+    if (starts_over) deallocate(data_);
     data_ = static_cast<T*>(data);
     capacity_ = capacity;
     return true;

@@ -48,6 +48,23 @@ TEST(Array, ReservesExactlyTheRequestedCapacity) {
   EXPECT_EQ(Array<int>::with_reserve(8000), 9000u);
 }
 
+TEST(Array, ReservesMoreWhenLargeAndEmpty) {
+  Array<int> array;
+  ASSERT_TRUE(array.reserve_exactly(100'000));
+  {
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::allocate, 1, ENOMEM, 1);
+    const FaultScope scope(plan);
+    EXPECT_FALSE(array.reserve_exactly(200'000));
+  }
+  EXPECT_EQ(array.capacity(), 100'000u);
+  ASSERT_TRUE(array.reserve_exactly(200'000));
+  EXPECT_TRUE(array.empty());
+  for (int i = 0; i < 200'000; ++i) array.push_reserved(i);
+  EXPECT_EQ(array.back(), 199'999);
+  EXPECT_EQ(array[0], 0);
+}
+
 TEST(Array, IsUnchangedWhenMemoryRunsOut) {
   Array<int> array;
   while (array.size() < array.capacity() || array.empty()) ASSERT_TRUE(array.push(7));

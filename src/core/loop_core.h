@@ -219,6 +219,23 @@ class LoopCore final : public Loop {
    private:
     LoopCore& loop_;
   };
+  // For the events of one wait when a layer gets them.
+  class LayerDelivery final : public FdTable::Sink {
+   public:
+    LayerDelivery(LoopCore& loop, Dispatcher& layer) : loop_(loop), layer_(layer) {}
+    void on_ready(FdNode& node, Events events) override {
+      if (is_internal(node.head)) {
+        loop_.deliver(node.head, events);
+      } else {
+        layer_.ready(loop_, node, events);
+      }
+    }
+    void on_refused(FdNode& node, int error) override { loop_.on_refused(node, error); }
+
+   private:
+    LoopCore& loop_;
+    Dispatcher& layer_;
+  };
   // For the fast path: a node that was fed meanwhile keeps its position there.
   class FrontDelivery final : public FdTable::Sink {
    public:
@@ -336,6 +353,7 @@ class LoopCore final : public Loop {
   [[gnu::noinline]] void queue_ready();
   void call_layer(Dispatcher& layer);
   bool tell(Dispatcher& layer, const Ready& ready);
+  [[gnu::noinline]] void tell_all(Dispatcher& layer, const Ready& ready);
   [[gnu::noinline]] void queue_for_all(const Ready& ready);
   void queue_timers();
   void queue_messages();

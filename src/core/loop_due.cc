@@ -33,8 +33,13 @@ void LoopCore::call_layer(Dispatcher& layer) {
   const bool is_out_of_cache = fds_.is_large();
   for (const Ready *ready = ready_.begin(), *end = ready_.end(); ready != end; ++ready) {
     if (is_out_of_cache && end - ready > kAhead) fds_.prefetch_watcher(ready[kAhead].fd);
-    if (!tell(layer, *ready)) queue_for_all(*ready);
+    if (!tell(layer, *ready)) tell_all(layer, *ready);
   }
+}
+
+void LoopCore::tell_all(Dispatcher& layer, const Ready& ready) {
+  LayerDelivery all(*this, layer);
+  if (!fds_.deliver(ready, all)) note_stale();
 }
 
 void LoopCore::queue_for_all(const Ready& ready) {

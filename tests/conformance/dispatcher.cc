@@ -82,6 +82,21 @@ TEST_P(DispatcherTest, DispatcherDoesNotReceiveInternalNodes) {
   EXPECT_EQ(recorder_.log, "[][]");
 }
 
+TEST_P(DispatcherTest, DispatcherReceivesEachWatcherOfOneDescriptorButInternalOnes) {
+  Pipe pipe;
+  Probe<Io> a{*loop_, pipe.out(), Events::write};
+  Probe<Io> b{*loop_, pipe.out(), Events::write};
+  int calls = 0;
+  EXPECT_TRUE(a->start());
+  EXPECT_FALSE(loop_->once(pipe.out(), Events::write, 1h, [&](Events) { ++calls; }));
+  EXPECT_TRUE(b->start());
+  turn(*loop_);
+  EXPECT_EQ(a.calls, 1);
+  EXPECT_EQ(b.calls, 1);
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(recorder_.log, "[]rrtt");
+}
+
 TEST_P(DispatcherTest, DispatcherReceivesRefusals) {
   Probe<Io> io{*loop_, INT32_MAX, Events::read};
   EXPECT_TRUE(io->start());
