@@ -9,7 +9,7 @@
 // With `--clients 1`, for weather, there is one client, which does not leave, and how much of its
 // requests was read early is not printed: in weather the order of concurrent events is undefined.
 //
-// differential: --seeds 1:800
+// differential: --seeds 1:800,223026,1202024
 // differential in weather: --seeds 1:400 --chunk 50 -- --clients 1
 // differential settings: debug,changelist,precise,poll,select
 #include "libevent_http.h"

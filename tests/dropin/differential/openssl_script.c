@@ -7,7 +7,7 @@
 // The layout of an evbuffer decides the sizes of records, so sizes on the wire are not printed, nor
 // how much is read at once.
 //
-// differential: --seeds 1:300
+// differential: --seeds 1:300,234019,1217027
 // differential settings: debug,locks,precise,poll,select
 #include <event2/bufferevent_ssl.h>
 

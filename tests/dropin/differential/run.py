@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 """Runs one program on an original library and on the drop-in, and compares the output.
 
-    run.py PROGRAM (--lib-dir DIRECTORY | --other PROGRAM) [--seeds FIRST:LAST] [--stderr]
+    run.py PROGRAM (--lib-dir DIRECTORY | --other PROGRAM) [--seeds FIRST:LAST,...] [--stderr]
            [--undefined] [--settings NAME,...] [--weather LIBRARY] [-- ARGUMENT...]
 
 The program is linked to the original; DIRECTORY has the drop-in under the same name, or the other
 program is the same with the drop-in compiled in. Compared are the lines on stdout, how the program
 ended and, with --stderr, the lines on stderr. With --seeds it is called as `PROGRAM --seed N
---count M ARGUMENT...`, once for --chunk seeds. A line that begins with "# " opens a block (a seed,
-a case), and of the blocks that differ the shortest is shown. With --undefined a block that ends the
-original by a signal, or that never ends there, is compared up to that point; then the drop-in only
-has to end. With --weather the drop-in runs in the weather of ../weather, in which calls on sockets
-fail with EAGAIN or EINTR, or move a part of the bytes, and the original does not: the program's
-output must be the same. With --settings the comparison is repeated under each of the named settings
-of libevent, on both; "all" names every one.
+--count M ARGUMENT...`, once for --chunk seeds; "1:300,4711" is 300 seeds and one more. A line that
+begins with "# " opens a block (a seed, a case), and of the blocks that differ the shortest is
+shown. With --undefined a block that ends the original by a signal, or that never ends there, is
+compared up to that point; then the drop-in only has to end. With --weather the drop-in runs in the
+weather of ../weather, in which calls on sockets fail with EAGAIN or EINTR, or move a part of the
+bytes, and the original does not: the program's output must be the same. With --settings the
+comparison is repeated under each of the named settings of libevent, on both; "all" names every one.
 
 Exits with 0 if everything is equal, 1 if not, 2 if it could not be compared, 77 if it is skipped.
 """
@@ -240,9 +240,11 @@ class Comparison:
 
 
 def chunks(seeds, size):
-    first, last = (int(word) for word in seeds.split(":"))
-    for seed in range(first, last + 1, size):
-        yield ["--seed", str(seed), "--count", str(min(size, last + 1 - seed))]
+    for part in seeds.split(","):
+        first, _, last = part.partition(":")
+        end = int(last or first) + 1
+        for seed in range(int(first), end, size):
+            yield ["--seed", str(seed), "--count", str(min(size, end - seed))]
 
 
 def options_from(words):
@@ -251,7 +253,7 @@ def options_from(words):
     parser.add_argument("--lib-dir", help="where the drop-in is")
     parser.add_argument("--other", metavar="PROGRAM", help="has the drop-in compiled in")
     parser.add_argument("--missing", metavar="PACKAGE", help="say so, and end with 77")
-    parser.add_argument("--seeds", metavar="FIRST:LAST")
+    parser.add_argument("--seeds", metavar="FIRST:LAST,...")
     parser.add_argument("--chunk", type=int, default=250, help="seeds for one call")
     parser.add_argument("--limit", type=int, default=100, help="seconds for one call")
     parser.add_argument("--show", type=int, default=1, help="differing blocks to show")
