@@ -64,7 +64,7 @@ class Model {
       case 10:
         return share(which, input_.below(model.size() + 2), input_.below(model.size() + 10));
       default:
-        buffer.clear();
+        input_.flag() ? buffer.clear() : buffer.recycle();
         model.clear();
     }
   }

@@ -117,6 +117,11 @@ class SPATE_EXPORT File {
   // Buffer means that `offset` is at the end, or beyond. Memory is allocated as bytes are read,
   // at most a megabyte ahead.
   FileOperation read_at(std::uint64_t offset, std::size_t count, OnFileRead done);
+  // As above, into the memory of `reused`, whose bytes are removed first: pass the Buffer of the
+  // last read. Allocates only if the bytes were consumed or moved elsewhere, or if `count` is
+  // larger than before. The memory belongs to the operation, and returns with the bytes; after an
+  // error it is freed. References in `reused` are released inside the call.
+  FileOperation read_at(std::uint64_t offset, std::size_t count, Buffer reused, OnFileRead done);
   // Writes all bytes, beginning at `offset`. After an error, or if it was cancelled, a part of them
   // may have been written. Bytes that were appended by reference are released on any thread.
   FileOperation write_at(std::uint64_t offset, Buffer bytes, OnFileDone done);

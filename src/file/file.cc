@@ -71,9 +71,16 @@ FileOperation File::start(Work work, Done done) {
 }
 
 FileOperation File::read_at(std::uint64_t offset, std::size_t count, OnFileRead done) {
+  return read_at(offset, count, {}, std::move(done));
+}
+
+FileOperation File::read_at(std::uint64_t offset, std::size_t count, Buffer reused,
+                            OnFileRead done) {
+  reused.recycle();
   return start<Result<Buffer>>(
-      [offset, count](const sys::Descriptor& file, const Cancelled& is_cancelled) {
-        return file_work::read(file.get(), offset, count, is_cancelled);
+      [offset, count, bytes = std::move(reused)](const sys::Descriptor& file,
+                                                 const Cancelled& is_cancelled) mutable {
+        return file_work::read(file.get(), offset, count, std::move(bytes), is_cancelled);
       },
       std::move(done));
 }

@@ -73,9 +73,8 @@ Result<sys::Descriptor> open(const std::string& path, const FileOptions& options
                                        .permissions = options.permissions}));
 }
 
-Result<Buffer> read(int fd, std::uint64_t offset, std::size_t count,
+Result<Buffer> read(int fd, std::uint64_t offset, std::size_t count, Buffer bytes,
                     const Cancelled& is_cancelled) {
-  Buffer bytes;
   while (bytes.size() < count && !is_cancelled) {
     const std::size_t wanted = std::min(count - bytes.size(), kPiece);
     const std::span<std::byte> room = bytes.reserve(wanted);
@@ -133,7 +132,8 @@ Result<std::string> read_whole(const std::string& path, std::size_t limit,
   if (!found) return std::unexpected(found.error());
   if (S_ISREG(found->mode) && static_cast<std::uint64_t>(found->size) > limit)
     return std::unexpected(too_large);
-  Result<Buffer> bytes = read(file->get(), 0, limit == SIZE_MAX ? limit : limit + 1, is_cancelled);
+  Result<Buffer> bytes =
+      read(file->get(), 0, limit == SIZE_MAX ? limit : limit + 1, {}, is_cancelled);
   if (!bytes) return std::unexpected(bytes.error());
   if (bytes->size() > limit) return std::unexpected(too_large);
   std::string text;

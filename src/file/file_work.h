@@ -23,7 +23,9 @@ using Cancelled = std::atomic<bool>;
 namespace spate::file_work {
 
 Result<sys::Descriptor> open(const std::string& path, const FileOptions& options);
-Result<Buffer> read(int fd, std::uint64_t offset, std::size_t count, const Cancelled& is_cancelled);
+// Appends to `bytes`, which is empty, and returns it.
+Result<Buffer> read(int fd, std::uint64_t offset, std::size_t count, Buffer bytes,
+                    const Cancelled& is_cancelled);
 std::error_code write(int fd, std::uint64_t offset, const Buffer& bytes,
                       const Cancelled& is_cancelled);
 Result<FileStatus> status(int fd);

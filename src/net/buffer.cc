@@ -33,6 +33,11 @@ struct Buffer::Chunk {
     return reinterpret_cast<const std::byte*>(this) ==
            reinterpret_cast<const std::byte*>(block) - sizeof(Chunk);
   }
+  // Returns whether nothing else refers to the block, and it is not memory of the caller.
+  bool owns_block() const {
+    return is_first_of_block() && block->release == nullptr &&
+           block->chunks.load(std::memory_order_acquire) == 1;
+  }
 };
 
 namespace {
@@ -209,7 +214,7 @@ bool Buffer::prepend(Bytes bytes) {
 }
 
 std::span<std::byte> Buffer::reserve(std::size_t at_least) {
-  if (spare_ != nullptr && spare_->room() < at_least) destroy(std::exchange(spare_, nullptr));
+  while (spare_ != nullptr && spare_->room() < at_least) drop_spare();
   if (spare_ == nullptr && last_ != nullptr && last_->room() >= std::max<std::size_t>(at_least, 1))
     return {last_->end, last_->room()};
   if (spare_ == nullptr) spare_ = make_chunk(std::max(at_least, kSmallest - kHeader));
@@ -219,7 +224,7 @@ std::span<std::byte> Buffer::reserve(std::size_t at_least) {
 
 void Buffer::commit(std::size_t count) {
   if (count == 0) return;
-  if (spare_ != nullptr) link(std::exchange(spare_, nullptr));
+  if (spare_ != nullptr) link(std::exchange(spare_, spare_->next));
   SPATE_ASSERT(last_ != nullptr && count <= last_->room(),
                "commit() at most the size that prepare() returned");
   last_->end += count;
@@ -318,6 +323,8 @@ void Buffer::drop_first(Buffer* spent) {
   spent->link(chunk);
 }
 
+void Buffer::drop_spare() { destroy(std::exchange(spare_, spare_->next)); }
+
 void Buffer::consume(std::size_t count, Buffer* spent) {
   SPATE_ASSERT(count <= size_, "look at size() first");
   size_ -= count;
@@ -341,7 +348,27 @@ void Buffer::clear(Buffer& spent) { consume(size_, &spent); }
 
 void Buffer::clear() {
   while (first_ != nullptr) drop_first(nullptr);
-  if (spare_ != nullptr) destroy(std::exchange(spare_, nullptr));
+  while (spare_ != nullptr) drop_spare();
+  size_ = 0;
+}
+
+// Keeps the order: the blocks of equal reads have equal sizes at equal places.
+void Buffer::recycle() {
+  Chunk* const others = std::exchange(spare_, nullptr);
+  Chunk** end = &spare_;
+  while (first_ != nullptr) {
+    Chunk* chunk = first_;
+    if (!chunk->owns_block()) {
+      drop_first(nullptr);
+      continue;
+    }
+    first_ = chunk->next;
+    chunk->begin = chunk->end = reinterpret_cast<std::byte*>(chunk) + kHeader;
+    *end = chunk;
+    end = &chunk->next;
+  }
+  *end = others;
+  last_ = nullptr;
   size_ = 0;
 }
 

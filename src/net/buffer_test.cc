@@ -285,6 +285,67 @@ TEST(Buffer, IsLikeNewAfterClear) {
   EXPECT_EQ(text_of(buffer.flat(3)), "new");
 }
 
+TEST(Buffer, RecycleKeepsBlocksForReservations) {
+  Buffer buffer;
+  std::vector<const std::byte*> blocks;
+  const std::vector<std::size_t> sizes = {70'000, 3'000, 80'000};
+  for (const std::size_t size : sizes) {
+    blocks.push_back(buffer.reserve(size).data());
+    buffer.commit(size);
+  }
+  FaultPlan plan;
+  plan.fail_share(SystemCall::allocate, 1, ENOMEM, 1);
+  const FaultScope scope(plan);
+  for (int round = 0; round < 3; ++round) {
+    buffer.consume(100);
+    buffer.recycle();
+    EXPECT_TRUE(buffer.empty());
+    EXPECT_EQ(text(buffer), "");
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      const std::span<std::byte> room = buffer.reserve(sizes[i]);
+      ASSERT_GE(room.size(), sizes[i]);
+      EXPECT_EQ(room.data(), blocks[i]);
+      buffer.commit(sizes[i]);
+    }
+    EXPECT_EQ(buffer.size(), 153'000u);
+    EXPECT_TRUE(buffer.reserve(100'000).empty());
+  }
+}
+
+TEST(Buffer, RecycleKeepsReservedBlocks) {
+  Buffer buffer;
+  const std::byte* const block = buffer.reserve(5'000).data();
+  buffer.recycle();
+  EXPECT_EQ(buffer.reserve(5'000).data(), block);
+  buffer.commit(5'000);
+  buffer.recycle();
+  EXPECT_NE(buffer.reserve(6'000).size(), 0u);
+  buffer.recycle();
+  buffer.clear();
+  EXPECT_TRUE(buffer.empty());
+}
+
+TEST(Buffer, RecycleLeavesSharedBlocksAndReleasesReferences) {
+  const std::string outside = pattern(600, 3);
+  int released = 0;
+  Buffer buffer;
+  ASSERT_TRUE(buffer.append(pattern(5'000, 1)));
+  const std::byte* const block = buffer.front().data();
+  Buffer second;
+  ASSERT_TRUE(second.append_shared(buffer));
+  ASSERT_TRUE(buffer.append_reference(bytes_of(outside), count_release, &released));
+  buffer.recycle();
+  EXPECT_EQ(released, 1);
+  const std::span<std::byte> room = buffer.reserve(600);
+  EXPECT_NE(room.data(), block);
+  std::ranges::fill(room, std::byte{'!'});
+  EXPECT_EQ(text(second), pattern(5'000, 1));
+  EXPECT_EQ(outside, pattern(600, 3));
+  // The rest of the block is a view now: it has no room.
+  second.recycle();
+  EXPECT_GE(second.reserve(5'000).size(), 5'000u);
+}
+
 TEST(Buffer, RefusesAnImpossibleReservation) {
   Buffer buffer;
   EXPECT_TRUE(buffer.reserve(SIZE_MAX).empty());
@@ -300,7 +361,7 @@ class BufferModel : public ::testing::TestWithParam<unsigned> {
     Buffer& buffer = buffers_[which];
     std::string& model = models_[which];
     const std::string part = pattern(below(below(4) == 0 ? 5000 : 100), unsigned(below(26)));
-    switch (below(10)) {
+    switch (below(11)) {
       case 0:
         ASSERT_TRUE(buffer.append(part));
         model += part;
@@ -334,6 +395,11 @@ class BufferModel : public ::testing::TestWithParam<unsigned> {
         break;
       case 8:
         share(which);
+        break;
+      case 9:
+        if (below(4) != 0) break;
+        buffer.recycle();
+        model.clear();
         break;
       default:
         take(buffer, model);

@@ -65,6 +65,24 @@ TEST_F(CoroFiles, ErrorOfOpenIsReturned) {
   EXPECT_EQ(text.error(), std::error_code(EEXIST, std::system_category()));
 }
 
+Task<Result<std::string>> read_in_turn(std::string path) {
+  File file = co_await coro::or_return(coro::open_file(path));
+  Buffer bytes;
+  std::string text;
+  std::uint64_t offset = 0;
+  do {
+    bytes = co_await coro::or_return(coro::read_at(file, offset, 3, std::move(bytes)));
+    for (const Bytes piece : bytes.pieces()) text.append(text_of(piece)).append("|");
+    offset += bytes.size();
+  } while (!bytes.empty());
+  co_return text;
+}
+
+TEST_F(CoroFiles, PiecesAreReadIntoSameMemory) {
+  tree_.write("a", "12345678");
+  EXPECT_EQ(coro::run(*loop_, read_in_turn(tree_.at("a"))), "123|456|78|");
+}
+
 Task<Result<std::string>> whole_files(std::string path) {
   Buffer bytes;
   bytes.append("first");

@@ -1,4 +1,5 @@
 // Files of a host: on the system's files, with the threads and the faults of the World.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -48,6 +49,25 @@ struct FileSession {
   bool is_over = false;
 };
 
+// Reads a file in pieces, all into the same memory.
+struct PieceSession {
+  explicit PieceSession(File its_file) : file(std::move(its_file)) { read({}); }
+
+  void read(Buffer reused) {
+    operation = file.read_at(text.size(), 7, std::move(reused), [this](Result<Buffer> found) {
+      is_over = !found || found->empty();
+      if (is_over) return;
+      for (const Bytes piece : found->pieces()) text.append(text_of(piece));
+      read(*std::move(found));
+    });
+  }
+
+  File file;
+  FileOperation operation;
+  std::string text;
+  bool is_over = false;
+};
+
 class SimFiles : public ::testing::Test {
  protected:
   // Returns the trace of a run.
@@ -87,6 +107,23 @@ TEST_F(SimFiles, ShortAndInterruptedCallsAreCompletedAndRepeatable) {
     EXPECT_FALSE(written_) << seed;
     EXPECT_EQ(text_, kFileText) << seed;
     EXPECT_EQ(run(seed, kFaults), trace) << seed;
+  }
+}
+
+TEST_F(SimFiles, PiecesAreReadIntoSameMemory) {
+  tree_.write("a", std::string(kFileText));
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    World world(seed);
+    Host& host = world.add_host("here");
+    EXPECT_EQ(world.fail_calls("read.short=.7,*.EINTR=.2"), "");
+    host.delay_work(10ms);
+    auto session = host.run([&](Loop& loop) {
+      const int fd = ::open(tree_.at("a").c_str(), O_RDONLY | O_CLOEXEC);
+      return std::make_unique<PieceSession>(File::adopt(loop, fd));
+    });
+    EXPECT_EQ(world.run_until([&] { return session->is_over; }, 1min), Outcome::done);
+    EXPECT_EQ(session->text, kFileText) << seed;
+    host.run([&](Loop&) { session.reset(); });
   }
 }
 

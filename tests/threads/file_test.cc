@@ -137,6 +137,63 @@ TEST_F(FileTest, MovesMoreThanOnePiece) {
   EXPECT_EQ(read(file, 2'000'001, SIZE_MAX), large.substr(2'000'000));
 }
 
+TEST_F(FileTest, ReadUsesMemoryAgain) {
+  std::string large(2'500'000, 'x');
+  for (std::size_t i = 0; i < large.size(); i += 1'000) large[i] = static_cast<char>('a' + i % 23);
+  tree_.write("a", large);
+  File file = file_of("a", options());
+  Buffer bytes;
+  const auto places = [&] {
+    std::vector<const std::byte*> found;
+    for (const Bytes piece : bytes.pieces()) found.push_back(piece.data());
+    return found;
+  };
+  const auto read_again = [&](std::uint64_t offset, std::size_t count) {
+    const auto operation = file.read_at(offset, count, std::move(bytes),
+                                        [&](Result<Buffer> found) { bytes = std::move(*found); });
+    run();
+    return text_in(bytes);
+  };
+  EXPECT_EQ(read_again(0, large.size()), large);
+  const std::vector<const std::byte*> first = places();
+  ASSERT_EQ(first.size(), 3u);
+  EXPECT_EQ(read_again(1, large.size()), large.substr(1));
+  EXPECT_EQ(places(), first);
+  EXPECT_EQ(read_again(large.size(), 10), "");
+  EXPECT_EQ(read_again(5, 10), large.substr(5, 10));
+  EXPECT_EQ(places().front(), first.front());
+  EXPECT_EQ(read_again(0, large.size()), large);
+  EXPECT_EQ(places(), first);
+}
+
+TEST_F(FileTest, ReadReplacesBytesThatOthersReferTo) {
+  tree_.write("a", "text");
+  File file = file_of("a", options());
+  const std::string old(2'000, 'o');
+  Buffer bytes;
+  ASSERT_TRUE(bytes.append(old));
+  Buffer shared;
+  ASSERT_TRUE(shared.append_shared(bytes));
+  std::string text;
+  const auto operation = file.read_at(0, 4, std::move(bytes),
+                                      [&](const Result<Buffer>& found) { text = text_in(*found); });
+  run();
+  EXPECT_EQ(text, "text");
+  EXPECT_EQ(text_in(shared), old);
+}
+
+TEST_F(FileTest, FailedReadIntoUsedMemoryIsReported) {
+  File writer = file_of("a", options(FileAccess::write));
+  Buffer bytes;
+  ASSERT_TRUE(bytes.append("old"));
+  std::error_code result;
+  const auto operation = writer.read_at(0, 4, std::move(bytes), [&](const Result<Buffer>& found) {
+    result = found ? std::error_code() : found.error();
+  });
+  run();
+  EXPECT_EQ(result, errno_code(EBADF));
+}
+
 TEST_F(FileTest, WritesEveryPieceOfABuffer) {
   Buffer bytes;
   ASSERT_TRUE(bytes.append(std::string(70'000, 'a')));
@@ -304,6 +361,32 @@ TEST_F(FileTest, CancelledWhileItRunsIsWaitedForByTheNext) {
   run();
   EXPECT_EQ(order, "2");
   EXPECT_EQ(contents_of(tree_.at("a")), "2");
+}
+
+TEST_F(FileTest, CancelledReadOwnsItsMemoryUntilTheCallEnds) {
+  tree_.write("a", std::string(5'000, 'n'));
+  File file = file_of("a", options());
+  Buffer bytes;
+  ASSERT_TRUE(bytes.append(std::string(5'000, 'o')));
+  const std::byte* const place = bytes.front().data();
+  const FaultScope scope(hold(SystemCall::file_read));
+  bool is_called = false;
+  auto operation =
+      file.read_at(0, 5'000, std::move(bytes), [&](const Result<Buffer>&) { is_called = true; });
+  reached_.wait();
+  operation.cancel();
+  // Memory of the same size is taken while the cancelled read may still write into its own.
+  Buffer other;
+  ASSERT_TRUE(other.append(std::string(5'000, 'p')));
+  EXPECT_NE(other.front().data(), place);
+  std::string text;
+  const auto next =
+      file.read_at(0, 4, [&](const Result<Buffer>& found) { text = text_in(*found); });
+  go_on();
+  run();
+  EXPECT_FALSE(is_called);
+  EXPECT_EQ(text, "nnnn");
+  EXPECT_EQ(text_in(other), std::string(5'000, 'p'));
 }
 
 TEST_F(FileTest, DestroyedFileKeepsItsDescriptorUntilTheCallEnds) {

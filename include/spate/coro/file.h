@@ -42,6 +42,14 @@ inline auto read_at(File& file, std::uint64_t offset, std::size_t count) {
       [&file, offset, count](Loop&, auto reply) { return file.read_at(offset, count, reply); });
 }
 
+// As above, into the memory of `reused`: the Buffer of the last read.
+inline auto read_at(File& file, std::uint64_t offset, std::size_t count, Buffer reused) {
+  return CallbackAwaiter<Result<Buffer>>::of(
+      [&file, offset, count, reused = std::move(reused)](Loop&, auto reply) mutable {
+        return file.read_at(offset, count, std::move(reused), reply);
+      });
+}
+
 // co_await: returns when all bytes are written.
 inline auto write_at(File& file, std::uint64_t offset, Buffer bytes) {
   return CallbackAwaiter<Result<void>>::of(

@@ -123,6 +123,10 @@ class SPATE_EXPORT Buffer {
   // Copies and consumes bytes, as copy() and consume(). Returns how many.
   std::size_t read(std::span<std::byte> target);
   void clear();
+  // Removes all bytes, and keeps the memory of their blocks for the next calls of reserve(). A
+  // block is freed if another Buffer refers to it, or if it is smaller than reserve() then
+  // requires. clear() and the destructor free the others.
+  void recycle();
 
   void swap(Buffer& other) noexcept {
     std::swap(first_, other.first_);
@@ -147,12 +151,15 @@ class SPATE_EXPORT Buffer {
   bool show(const Chunk& chunk, std::byte* begin, std::size_t count);
   bool append_shared_pieces(const Chunk& chunk, std::byte* begin, std::size_t count);
   void drop_first(Buffer* spent);
+  void drop_spare();
   void consume(std::size_t count, Buffer* spent);
   bool matches(const Chunk* chunk, std::size_t offset, Bytes pattern) const;
 
   Chunk* first_ = nullptr;
   Chunk* last_ = nullptr;
-  Chunk* spare_ = nullptr;  // Returned by reserve() and not yet appended by commit().
+  // A list. The first was returned by reserve() and not yet appended by commit(); the others were
+  // kept by recycle().
+  Chunk* spare_ = nullptr;
   std::size_t size_ = 0;
 };
 
