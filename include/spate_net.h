@@ -1,4 +1,5 @@
-// spate_net.h: connections, listeners, datagrams and names on a loop of spate.h, for C.
+// spate_net.h: connections, listeners, datagrams, names and directory trees on a loop of spate.h,
+// for C.
 //
 // Ownership: the structs are opaque; the program that creates one must destroy it. Destroying is
 // allowed anywhere, also in its own callbacks, and cancels: nothing is called after it. The loop
@@ -9,7 +10,7 @@
 // allowed. Any member of a table may be NULL.
 // Errors and times: as in spate.h. Functions that list EINVAL return it also for a text, an
 // address, a table or a callback that is NULL, unless NULL is allowed there. The documentation of
-// the classes of the same names, in <spate/net/...>, applies.
+// the classes of the same names, in <spate/net/...> and <spate/watch.h>, applies.
 #pragma once
 
 #include "spate.h"
@@ -267,6 +268,77 @@ SPATE_API int spate_resolve(spate_resolving** resolving, spate_loop* loop, const
 // callback.
 SPATE_API void spate_resolving_destroy(spate_resolving* resolving);
 SPATE_API void* spate_resolving_data(const spate_resolving* resolving);
+
+// ---- directory trees
+
+typedef struct spate_watch spate_watch;
+
+typedef enum spate_watch_scope {
+  SPATE_WATCH_TREE,       // A directory and all below it.
+  SPATE_WATCH_DIRECTORY,  // A directory and its entries.
+  SPATE_WATCH_FILE        // A file, which need not exist.
+} spate_watch_scope;
+
+typedef enum spate_change {
+  SPATE_CHANGE_CREATED,     // Also: moved here from outside the scope.
+  SPATE_CHANGE_CHANGED,     // Bytes were written, or the file was truncated.
+  SPATE_CHANGE_WRITTEN,     // The file is complete: its writer closed it.
+  SPATE_CHANGE_ATTRIBUTES,  // Mode, owner, times, or the number of links; with the option.
+  SPATE_CHANGE_REMOVED,     // Also: moved out of the scope.
+  SPATE_CHANGE_MOVED,       // Renamed from `old_path` to `path`.
+  SPATE_CHANGE_READY,       // Once: the scope is watched completely.
+  SPATE_CHANGE_OVERFLOW,    // Events were lost: look at everything below `path` again.
+  SPATE_CHANGE_UNWATCHED    // The directory `path` cannot be watched, because of `error`.
+} spate_change;
+
+typedef struct spate_watch_event {
+  size_t size;       // sizeof(spate_watch_event) in the library.
+  int change;        // A spate_change; a later version may have more.
+  int is_directory;  // 1: `path` is a directory.
+  int is_found;      // 1: found by listing a directory; it may be complete already.
+  int error;         // SPATE_CHANGE_UNWATCHED only.
+  // Relative to the root; "" is the root itself. With SPATE_WATCH_FILE it is the file's name.
+  const char* path;
+  const char* old_path;  // SPATE_CHANGE_MOVED only, otherwise NULL.
+} spate_watch_event;
+
+typedef struct spate_watch_callbacks {
+  size_t size;
+  // Receives one event, valid until it returns.
+  void (*on_event)(spate_watch* watch, const spate_watch_event* event);
+  // Called last, once, if the watch ends by itself: -ENOENT when the root was removed or moved,
+  // -ENODEV when its file system was unmounted, ....
+  void (*on_end)(spate_watch* watch, int error);
+} spate_watch_callbacks;
+
+// Options of a watch. Zero is the default of each member.
+typedef struct spate_watch_options {
+  size_t size;
+  int scope;            // A spate_watch_scope.
+  int existing;         // 1: report what exists at the start as created and found.
+  int without_changed;  // 1: do not report SPATE_CHANGE_CHANGED.
+  int attributes;       // 1: report SPATE_CHANGE_ATTRIBUTES.
+} spate_watch_options;
+
+// Starts to watch `path`. `options` may be NULL. Errors: EINVAL; ENOENT, EACCES, ELOOP, ENOTDIR,
+// ENAMETOOLONG; EMFILE for too many inotify instances or descriptors; ENOSPC for too many watches;
+// SPATE_E_LOOP_FORKED; ENOMEM.
+SPATE_API int spate_watch_start(spate_watch** watch, spate_loop* loop, const char* path,
+                                const spate_watch_callbacks* callbacks, void* data,
+                                const spate_watch_options* options);
+// NULL is allowed.
+SPATE_API void spate_watch_destroy(spate_watch* watch);
+SPATE_API void* spate_watch_data(const spate_watch* watch);
+// Prevents calls until spate_watch_resume(), except for the events of the same read from the
+// kernel. A paused watch does not keep the loop alive.
+SPATE_API void spate_watch_pause(spate_watch* watch);
+SPATE_API void spate_watch_resume(spate_watch* watch);
+// Returns 0 after on_end() and after the loop's destruction, otherwise 1.
+SPATE_API int spate_watch_is_active(const spate_watch* watch);
+// Returns the absolute path of the root, which is valid until the watch is destroyed.
+SPATE_API const char* spate_watch_root(const spate_watch* watch);
+// Returns "created", "changed", ...; NULL for an unknown change. Any thread.
+SPATE_API const char* spate_change_name(int change);
 
 #ifdef __cplusplus
 }

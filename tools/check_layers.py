@@ -34,7 +34,7 @@ LAYERS = {
     "net/secure": GROUND | {"net/stream", "net/connect"},
     "net/client": GROUND | {"net/stream", "net/connect", "net/secure"},
     "net/workers": GROUND | {"net/stream", "net/listen", "net/secure", "net/datagram"},
-    "c": GROUND | {"net/stream", "net/listen", "net/names", "net/connect", "net/datagram",
+    "c": GROUND | {"file", "net/stream", "net/listen", "net/names", "net/connect", "net/datagram",
                    "net/secure"},
     "tls": {"base", "core", "net", "net/secure", "net/names", "c"},
     "http/codec": {"base", "spate/net/bytes.h", "spate/net/buffer.h", "spate/net/address.h",
