@@ -86,6 +86,9 @@ SUBJECTS = (
     Subject("udp_send", "Packets to many peers", "", "",
             "A server sends 16 packets of 1,200 bytes to each of 1 or 100 clients that ask, one by "
             "one or split by the kernel (segments 1); less processor time for a packet is better."),
+    Subject("files", "Blocks of a file", "", "",
+            "One thread reads or writes blocks of a file, one by one and without blocking its loop "
+            "(cold 1: the file is not in the page cache); less time is better."),
     Subject("coro", "Coroutines", "", "",
             "Awaiting a child, spawning and joining, sleeping for no time, awaiting two together, "
             "passing a value through a channel; the time for each, less is better."),

@@ -21,6 +21,7 @@ VARIANTS = {
        for name in ("pingpong", "header_body", "threads", "churn", "latency")},
     ("header_body", "asio"): {"asio": {}, "asio_buffered": {"buffered": 1}},
     ("idle", "asio"): {"asio": {}, "asio_wait": {"wait": 1}},
+    ("files", "spate"): {"spate": {}, "spate_fresh": {"fresh": 1}},
 }
 
 # Contestants that cannot run a workload, and the reason.
@@ -83,6 +84,7 @@ METRICS = {
     "latency": ("p50_us", "p99_us"),
     "udp": ("packets_per_s",),
     "udp_send": ("processor_us",),
+    "files": ("operation_us",),
     "fanout": ("messages_per_s",),
     "http": ("requests_per_s",),
     "h2": ("requests_per_s", "processor_us"),
@@ -501,6 +503,24 @@ def parser(quick):
     return Workload("parser", cases, check, counts)
 
 
+# Operations on blocks of a file: size, write, cold, and how many are timed.
+FILES = ((4096, 0, 0, 20000), (4096, 0, 1, 400), (4096, 1, 0, 20000), (1048576, 0, 0, 400),
+         (1048576, 0, 1, 60), (1048576, 1, 0, 400))
+
+
+def files(quick):
+    def case(size, write, cold, operations, **more):
+        return Case({"size": size, "write": write, "cold": cold, "operations": operations, **more},
+                    runs=3, hidden=("operations", "mebibytes"))
+
+    cases = [case(*what, operations // (4 if quick else 1)) for *what, operations in FILES]
+    check = [case(*what, 20, mebibytes=4) for *what, _ in FILES]
+    counts = [Count("read of 4 KiB", "operation", {"size": 4096, "operations": 200, "mebibytes": 1},
+                    {"size": 4096, "operations": 1200, "mebibytes": 1},
+                    kinds=("syscalls",))]  # callgrind's own turns between threads would decide
+    return Workload("files", cases, check, counts)
+
+
 # The operations of coroutines, and how often each is timed.
 CORO_KINDS = {"child": 3000000, "spawn": 300000, "sleep": 20000, "all": 300000, "channel": 3000000}
 
@@ -642,7 +662,8 @@ def asgi(quick):
 ALL = {"fd": fd, "watchers": watchers, "timers": timers, "pingpong": pingpong,
        "header_body": header_body, "threads": threads, "anyevent": anyevent,
        "anyevent_server": anyevent_server, "post": post, "churn": churn, "idle": idle,
-       "latency": latency, "udp": udp, "udp_send": udp_send, "fanout": fanout, "coro": coro,
+       "latency": latency, "udp": udp, "udp_send": udp_send, "fanout": fanout, "files": files,
+       "coro": coro,
        "parser": parser, "http": http, "h2": h2, "tls": tls,
        "idle_http": idle_behind("idle_http", 5000), "idle_tls": idle_behind("idle_tls", 1000),
        "websocket": websocket, "idle_websocket": idle_behind("idle_websocket", 5000),
