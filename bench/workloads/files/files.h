@@ -93,7 +93,8 @@ int main(int argc, char **argv) {
   }
   files_create();
   files_times = (uint64_t *)calloc((size_t)files_count, sizeof *files_times);
-  files_block = (unsigned char *)malloc(files_size);
+  /* The kernel copies into a block of malloc(), 16 bytes behind a page, at half of the speed. */
+  files_block = (unsigned char *)aligned_alloc(64, (files_size + 63) / 64 * 64);
   memset(files_block, 'w', files_size);
   files_open(argc, argv);
   files_version();
