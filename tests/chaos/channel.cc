@@ -102,6 +102,7 @@ std::size_t Channel::segment_of(std::size_t at) const {
 }
 
 bool Channel::begins_with(Bytes bytes) {
+  if (bytes.size() > accepted() + refused_.size()) return false;
   const std::size_t size = std::min(bytes.size(), segments_.empty() ? 0 : end_of(0));
   const Bytes due = size == 0 ? Bytes() : pattern(segments_[0].number, segments_[0].offset, size);
   if (size > 0) return std::equal(due.begin(), due.end(), bytes.begin());

@@ -155,6 +155,7 @@ void World::join_parties(Party& first, Party& second) {
 }
 
 void World::meet(std::uint16_t port, Side side, Party& party) {
+  if (party.peer != nullptr && has_met(*party.peer)) return;  // By its bytes.
   const auto half = halves_.find(port);
   if (half == halves_.end() || half->second.side == side) {
     if (party.out == nullptr) await(party);
@@ -190,6 +191,9 @@ void World::identify(Party& party, Bytes bytes) {
   std::vector<Party*> callers(lost_callers_.begin(), lost_callers_.end());
   for (const auto& [port, half] : halves_) {
     if (half.side == Side::calling) callers.push_back(half.party);
+  }
+  for (const auto& end : ends_) {
+    if (end->is_connecting() && end->out != nullptr) callers.push_back(end.get());
   }
   for (Party* caller : callers) {
     if (!caller->out->begins_with(bytes)) continue;
