@@ -138,7 +138,7 @@ def compare(names, run, jobs=JOBS):
     return compare_runs(names, run_all)
 
 
-def compare_runs(names, run_all):
+def compare_runs(names, run_all, sides=("original", "drop-in")):
     """Compares {name: outcome} that run_all(drop_in, names) returns; a test without one failed."""
     theirs = run_all(False, names)
     if PASSED not in theirs.values():
@@ -156,9 +156,9 @@ def compare_runs(names, run_all):
     behind = [name for name in failing if passes(confirmed, name)]
     flaky = [name for name in doubtful if name not in behind]
     count = {which: sum(1 for outcome in outcomes.values() if outcome == PASSED)
-             for which, outcomes in (("original", theirs), ("drop-in", ours))}
-    summary = (f"{len(names)} tests: the original passes {count['original']}, the drop-in"
-               f" {count['drop-in']}, {len(behind)} differ")
+             for which, outcomes in zip(sides, (theirs, ours))}
+    passed = ", ".join(f"the {which} passes {number}" for which, number in count.items())
+    summary = f"{len(names)} tests: {passed}, {len(behind)} differ"
     if flaky:
         summary += f"; {len(flaky)} differ once only: " + ", ".join(flaky[:8])
     return Report(summary, behind)
