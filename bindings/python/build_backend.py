@@ -6,9 +6,6 @@ into DIRECTORY, ready to be imported. The loop's source is taken from the tree a
 from loop/ beside it, as in a source distribution. Environment: CXX, CXXFLAGS, LDFLAGS.
 """
 
-import base64
-import hashlib
-import io
 import os
 import pathlib
 import re
@@ -19,12 +16,13 @@ import sys
 import sysconfig
 import tarfile
 import tempfile
-import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE))
+import package_files  # pylint: disable=wrong-import-position
+
 ROOT = HERE.parent.parent
 DISTRIBUTION = "spate"
-EPOCH = (2020, 1, 1, 0, 0, 0)
 # Flags for the loop's source.
 LOOP_FLAGS = ["-fno-exceptions", "-fno-rtti", "-w"]
 
@@ -100,37 +98,14 @@ def build_package(directory):
             shutil.copyfile(path, directory / "spate" / path.name)
 
 
-def tag():
-    """Returns pip's tag of this interpreter and machine."""
-    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    abi = python + getattr(sys, "abiflags", "")
-    return f"{python}-{abi}-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
-
-
-def digest(data):
-    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-
-
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    name = f"{DISTRIBUTION}-{version()}-{tag()}.whl"
-    info = f"{DISTRIBUTION}-{version()}.dist-info"
     with tempfile.TemporaryDirectory() as built:
         built = pathlib.Path(built)
         build_package(built)
         contents = {str(path.relative_to(built)): path.read_bytes()
                     for path in sorted(built.rglob("*")) if path.is_file()}
-    contents[f"{info}/METADATA"] = metadata().encode()
-    contents[f"{info}/WHEEL"] = (f"Wheel-Version: 1.0\nGenerator: {DISTRIBUTION}\n"
-                                 f"Root-Is-Purelib: false\nTag: {tag()}\n").encode()
-    record = "".join(f"{path},sha256={digest(data)},{len(data)}\n"
-                     for path, data in contents.items())
-    contents[f"{info}/RECORD"] = (record + f"{info}/RECORD,,\n").encode()
-    with zipfile.ZipFile(os.path.join(wheel_directory, name), "w", zipfile.ZIP_DEFLATED) as wheel:
-        for path, data in contents.items():
-            entry = zipfile.ZipInfo(path, EPOCH)
-            entry.external_attr = 0o644 << 16
-            wheel.writestr(entry, data, zipfile.ZIP_DEFLATED)
-    return name
+    return package_files.write_wheel(wheel_directory, f"{DISTRIBUTION}-{version()}", contents,
+                                     {"METADATA": metadata()})
 
 
 def build_sdist(sdist_directory, config_settings=None):
@@ -147,22 +122,8 @@ def build_sdist(sdist_directory, config_settings=None):
                 for name in ("spate.cc", "spate.h"):
                     archive.add(loop / name, f"{stem}/loop/{name}")
                 archive.add(ROOT / "LICENSE", f"{stem}/LICENSE")
-            add_bytes(archive, f"{stem}/PKG-INFO", metadata().encode())
+            package_files.add_text(archive, f"{stem}/PKG-INFO", metadata())
     return f"{stem}.tar.gz"
-
-
-def add_bytes(archive, name, data):
-    entry = tarfile.TarInfo(name)
-    entry.size = len(data)
-    archive.addfile(entry, io.BytesIO(data))
-
-
-def get_requires_for_build_wheel(config_settings=None):
-    return []
-
-
-def get_requires_for_build_sdist(config_settings=None):
-    return []
 
 
 if __name__ == "__main__":

@@ -6,29 +6,27 @@ zlib. The library's source is taken from the tree around this file, which a sour
 contains. Environment: CXX, CXXFLAGS, LDFLAGS.
 """
 
-import base64
-import hashlib
-import io
 import os
 import pathlib
 import re
 import subprocess
 import sys
-import sysconfig
 import tarfile
 import tempfile
-import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent))
+import package_files  # pylint: disable=wrong-import-position
+
 ROOT = HERE.parents[2]
 DISTRIBUTION = "spate_server"
-EPOCH = (2020, 1, 1, 0, 0, 0)
 TARGET = "spate_python_server"
 # Where a build finds the library's source, and this package; by the root of the project.
 FOLDERS = ("cmake", "include", "src", "bindings/python/src", "bindings/python/server/src",
            "bindings/python/server/spate_server")
-FILES = ("CMakeLists.txt", "LICENSE", "bindings/python/server/CMakeLists.txt",
-         "bindings/python/server/README.md", "bindings/python/server/build_backend.py",
+FILES = ("CMakeLists.txt", "LICENSE", "bindings/python/package_files.py",
+         "bindings/python/server/CMakeLists.txt", "bindings/python/server/README.md",
+         "bindings/python/server/build_backend.py",
          "bindings/python/server/pyproject.toml")
 ENTRY_POINTS = "[console_scripts]\nspate-server = spate_server.command:main\n"
 
@@ -42,12 +40,6 @@ def metadata():
     return (f"Metadata-Version: 2.1\nName: spate-server\nVersion: {version()}\n"
             "Summary: An ASGI server for HTTP/1.1, HTTP/2 and WebSocket\nLicense: MIT\n"
             "Requires-Python: >=3.11\nDescription-Content-Type: text/markdown\n\n" + described)
-
-
-def tag():
-    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    abi = python + getattr(sys, "abiflags", "")
-    return f"{python}-{abi}-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
 
 
 def build_package(work):
@@ -66,25 +58,12 @@ def build_package(work):
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    name = f"{DISTRIBUTION}-{version()}-{tag()}.whl"
-    info = f"{DISTRIBUTION}-{version()}.dist-info"
     with tempfile.TemporaryDirectory() as work:
         built = build_package(pathlib.Path(work))
         contents = {str(path.relative_to(built)): path.read_bytes()
                     for path in sorted((built / DISTRIBUTION).iterdir()) if path.is_file()}
-    contents[f"{info}/METADATA"] = metadata().encode()
-    contents[f"{info}/entry_points.txt"] = ENTRY_POINTS.encode()
-    contents[f"{info}/WHEEL"] = ("Wheel-Version: 1.0\nGenerator: spate\nRoot-Is-Purelib: false\n"
-                                 f"Tag: {tag()}\n").encode()
-    record = "".join(f"{path},sha256={digest(data)},{len(data)}\n"
-                     for path, data in contents.items())
-    contents[f"{info}/RECORD"] = (record + f"{info}/RECORD,,\n").encode()
-    with zipfile.ZipFile(os.path.join(wheel_directory, name), "w", zipfile.ZIP_DEFLATED) as wheel:
-        for path, data in contents.items():
-            entry = zipfile.ZipInfo(path, EPOCH)
-            entry.external_attr = 0o644 << 16
-            wheel.writestr(entry, data, zipfile.ZIP_DEFLATED)
-    return name
+    return package_files.write_wheel(wheel_directory, f"{DISTRIBUTION}-{version()}", contents,
+                                     {"METADATA": metadata(), "entry_points.txt": ENTRY_POINTS})
 
 
 def source_files():
@@ -110,24 +89,6 @@ def build_sdist(sdist_directory, config_settings=None):
     with tarfile.open(os.path.join(sdist_directory, f"{stem}.tar.gz"), "w:gz") as archive:
         for path in source_files():
             archive.add(ROOT / path, f"{stem}/{path}")
-        add_text(archive, f"{stem}/pyproject.toml", root_project())
-        add_text(archive, f"{stem}/PKG-INFO", metadata())
+        package_files.add_text(archive, f"{stem}/pyproject.toml", root_project())
+        package_files.add_text(archive, f"{stem}/PKG-INFO", metadata())
     return f"{stem}.tar.gz"
-
-
-def add_text(archive, name, text):
-    entry = tarfile.TarInfo(name)
-    entry.size = len(text.encode())
-    archive.addfile(entry, io.BytesIO(text.encode()))
-
-
-def digest(data):
-    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-
-
-def get_requires_for_build_wheel(config_settings=None):
-    return []
-
-
-def get_requires_for_build_sdist(config_settings=None):
-    return []

@@ -29,14 +29,14 @@ class Package(unittest.TestCase):
             stem = name.removesuffix(".tar.gz")
             with tarfile.open(f"{directory}/{name}") as archive:
                 names = archive.getnames()
-        for path in ("pyproject.toml", "build_backend.py", "loop/spate.cc", "loop/spate.h",
-                     "LICENSE", "PKG-INFO", "README.md", "spate/__init__.py", "spate/py.typed",
-                     "src/core.cc"):
+        for path in ("pyproject.toml", "build_backend.py", "package_files.py", "loop/spate.cc",
+                     "loop/spate.h", "LICENSE", "PKG-INFO", "README.md", "spate/__init__.py",
+                     "spate/py.typed", "src/core.cc"):
             self.assertIn(f"{stem}/{path}", names)
         self.assertFalse([path for path in names if "__pycache__" in path or path.endswith(".so")])
 
     def test_wheel_is_named_after_this_interpreter(self):
-        tag = load_backend().tag()
+        tag = load_backend().package_files.tag()
         version = f"cp{sys.version_info.major}{sys.version_info.minor}"
         self.assertTrue(tag.startswith(f"{version}-{version}"), tag)
         self.assertIn("linux_", tag)

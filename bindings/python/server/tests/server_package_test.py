@@ -46,7 +46,7 @@ class Package(unittest.TestCase):
             if not path.name.endswith("_test.cc"):
                 self.assertIn(path.relative_to(root).as_posix(), names)
         for path in ("CMakeLists.txt", "LICENSE", "PKG-INFO", "bindings/python/src/python.h",
-                     project["project"]["readme"]):
+                     "bindings/python/package_files.py", project["project"]["readme"]):
             self.assertIn(path, names)
         backend, = project["build-system"]["backend-path"]
         self.assertIn(f"{backend}/build_backend.py", names)
