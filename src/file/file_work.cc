@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <span>
 
-#include "base/hex.h"
 #include "core/path_watch.h"
 #include "sys/file_io.h"
 #include "sys/inotify.h"
@@ -49,11 +48,10 @@ std::error_code sync_directory_of(const std::string& path) {
 
 // Returns a name for a temporary file beside `path`.
 Result<std::string> temporary_name(const std::string& path) {
-  std::byte random[8];
   if (name_of(path) == nullptr) return std::unexpected(invalid());
-  if (const long result = sys::random_bytes(random); result < 0)
-    return std::unexpected(sys::error_code(result));
-  return path + '.' + hex(random) + ".tmp";
+  const auto unique = sys::random_hex<8>();
+  if (!unique) return std::unexpected(unique.error());
+  return path + '.' + *unique + ".tmp";
 }
 
 }  // namespace

@@ -1,11 +1,8 @@
 // The functions of body.h.
 #include "spate/http/body.h"
-#include "base/hex.h"
 
-#include <array>
 #include <utility>
 
-#include "http/codec/system_error.h"
 #include "spate/http/media_type.h"
 #include "sys/random.h"
 
@@ -34,12 +31,7 @@ bool set_form(CallOptions& options,
   return set_body(options, form, "application/x-www-form-urlencoded");
 }
 
-Result<std::string> random_boundary() {
-  std::array<std::byte, 16> random;
-  if (const long error = sys::random_bytes(random); error < 0)
-    return std::unexpected(system_error(static_cast<int>(-error)));
-  return hex(random);
-}
+Result<std::string> random_boundary() { return sys::random_hex<16>(); }
 
 bool set_multipart(CallOptions& options, const MultipartBuilder& form, Buffer body) {
   options.content = std::move(body);

@@ -74,7 +74,7 @@ ClientCore::ClientCore(Loop& loop, ClientOptions options)
     : loop_(loop),
       options_(std::move(options)),
       head_limits_{.head = options_.max_head, .line = options_.max_head, .fields = SIZE_MAX},
-      random_(sys::random_seed(static_cast<std::uint64_t>(loop.now().count()))),
+      random_(sys::random_seed()),
       settle_(loop, named<Timer, ActiveKind::http_call>([this] { settle(); })),
       end_of_loop_(loop, [this] { close(); }) {}
 

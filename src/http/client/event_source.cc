@@ -51,7 +51,7 @@ class EventSourceState final : public CallHandler, private Abandonable<EventSour
         options_(std::move(options)),
         retry_(options_.retry),
         decoder_(options_.max_event),
-        backoff_(sys::random_seed(static_cast<std::uint64_t>(client.loop().now().count()))),
+        backoff_(sys::random_seed()),
         timer_(client.loop(), [this] { on_timer(); }) {
     start_after(options_.last_id);
   }

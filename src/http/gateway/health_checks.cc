@@ -121,7 +121,7 @@ HealthChecks::HealthChecks(Loop& loop, UpstreamPool& pool, Client client, Health
       client_(std::move(client)),
       options_(std::move(options)),
       proxy_header_(std::move(proxy_header)),
-      random_(sys::random_seed(static_cast<std::uint64_t>(loop.now().count()))),
+      random_(sys::random_seed()),
       timer_(loop, [this] { check_all(); }),
       end_of_loop_(loop, [this] { timer_.stop(); }) {}
 

@@ -81,9 +81,7 @@ bool is_valid(const UpstreamOptions& options, bool has_tls) {
 }
 
 UpstreamPool::UpstreamPool(Loop& loop, UpstreamOptions options)
-    : loop_(loop),
-      options_(std::move(options)),
-      random_(sys::random_seed(static_cast<std::uint64_t>(loop.now().count()))) {
+    : loop_(loop), options_(std::move(options)), random_(sys::random_seed()) {
   for (Upstream& each : options_.servers) {
     std::string origin = Url::parse(each.url)->to_string();
     const std::uint64_t identity = hash(origin);

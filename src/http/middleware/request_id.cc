@@ -1,9 +1,7 @@
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <utility>
 
-#include "base/hex.h"
 #include "http/codec/characters.h"
 #include "spate/assert.h"
 #include "spate/http/middleware.h"
@@ -28,10 +26,7 @@ bool is_id(std::string_view text) {
 }
 
 // Empty if the kernel has no random bytes.
-std::string random_id() {
-  std::array<std::byte, kRandomBytes> bytes;
-  return sys::random_bytes(bytes) == 0 ? hex(bytes) : std::string();
-}
+std::string random_id() { return sys::random_hex<kRandomBytes>().value_or(""); }
 
 }  // namespace
 

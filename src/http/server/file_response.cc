@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/hex.h"
 #include "http/server/exchange_state.h"
 #include "spate/http/date.h"
 #include "spate/loop.h"
@@ -47,10 +46,7 @@ std::optional<std::string_view> list_of(const FieldsView& fields, FieldId id, st
 
 // Returns a boundary between parts. It is random, so that no file can contain it on purpose.
 // Empty if the kernel has no random bytes.
-std::string random_boundary() {
-  std::array<std::byte, 16> random;
-  return sys::random_bytes(random) == 0 ? hex(random) : std::string();
-}
+std::string random_boundary() { return sys::random_hex<16>().value_or(""); }
 
 }  // namespace
 

@@ -23,7 +23,7 @@ class WebSocketClientState final : public WebSocketHandler,
         url_(url),
         handler_(handler),
         options_(std::move(options)),
-        backoff_(sys::random_seed(static_cast<std::uint64_t>(client.loop().now().count()))),
+        backoff_(sys::random_seed()),
         timer_(client.loop(), [this] { on_timer(); }) {}
 
   void leave() {
