@@ -46,6 +46,11 @@ int wait_for(SocketConnection& connection, Attempt attempt) {
 }
 
 // Passes the descriptor to the filters above the socket, too: a TLS filter begins a handshake.
+void set_descriptor(bufferevent& top, evutil_socket_t fd) {
+  enable_below(&top);
+  bufferevent_setfd(&top, fd);
+}
+
 int connect_own(bufferevent& top, SocketConnection& connection, const sockaddr* address,
                 int size) {
   const int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK, 0);
@@ -57,7 +62,7 @@ int connect_own(bufferevent& top, SocketConnection& connection, const sockaddr* 
     errno = error;
     return -1;
   }
-  bufferevent_setfd(&top, fd);
+  set_descriptor(top, fd);
   return wait_for(connection, result);
 }
 
@@ -106,7 +111,7 @@ int bufferevent_socket_connect(bufferevent* bev, const sockaddr* address, int si
   if (address == nullptr) return wait_for(*connection, Attempt::waits);
   const Attempt result = attempt(fd, address, size);
   if (result == Attempt::failed) return -1;
-  bufferevent_setfd(bev, fd);
+  set_descriptor(*bev, fd);
   return wait_for(*connection, result);
 }
 

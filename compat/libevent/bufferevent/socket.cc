@@ -274,6 +274,12 @@ SocketConnection* spate::libevent::lowest_socket_of(bufferevent* bev) {
   return socket_of(&lowest(bev));
 }
 
+void spate::libevent::enable_below(bufferevent* bev) {
+  for (Connection* each = below(connection_of(bev)); each != nullptr; each = below(*each)) {
+    each->enabled |= EV_READ | EV_WRITE;
+  }
+}
+
 evutil_socket_t spate::libevent::detach_socket(bufferevent* bev) {
   const Keep keep(bev);
   Connection& socket = lowest(bev);

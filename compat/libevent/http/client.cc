@@ -267,6 +267,10 @@ evhttp_connection* evhttp_connection_base_bufferevent_new(event_base* base, evdn
                                                           ev_uint16_t port) {
   evhttp_connection* connection = make_connection(base, bev, address, port);
   if (connection == nullptr) return nullptr;
+  if (!connection->watch_below()) {
+    evhttp_connection_free(connection);
+    return nullptr;
+  }
   connection->names = names;
   connection->family = AF_UNSPEC;
   if (base != nullptr) bufferevent_base_set(base, connection->bev);

@@ -20,6 +20,12 @@ void close_socket(bufferevent* bev) {
   if (fd >= 0) evutil_closesocket(fd);
 }
 
+bufferevent* lowest_of(bufferevent* bev) {
+  bufferevent* lowest = bev;
+  while (bufferevent* below = bufferevent_get_underlying(lowest)) lowest = below;
+  return lowest;
+}
+
 // A server's client has closed. A response in progress stays the program's, which ends or frees the
 // request later.
 void leave_sender(evhttp_connection& connection) {
@@ -72,6 +78,11 @@ void evhttp_connection::unlink(evhttp_request& request) {
   request.evcon = nullptr;
 }
 
+bool evhttp_connection::watch_below() {
+  const bufferevent* lowest = lowest_of(bev);
+  return lowest == bev || evbuffer_add_cb(lowest->output, on_sent_below, this) != nullptr;
+}
+
 void evhttp_connection::disconnect() {
   const bool was_connected = is_connected();
   state = State::disconnected;
@@ -95,6 +106,7 @@ void evhttp_connection::close() {
   if (event_initialized(&retry)) event_del(&retry);
   bufferevent_setcb(bev, nullptr, nullptr, nullptr, nullptr);
   bufferevent_disable(bev, EV_READ | EV_WRITE);
+  if (server == nullptr) evbuffer_remove_cb(lowest_of(bev)->output, on_sent_below, this);
   close_socket(bev);
   bufferevent_free(bev);
 }
@@ -126,7 +138,15 @@ void evhttp_connection::read_in(State first) {
   state = first;
   bufferevent_setcb(bev, on_readable, on_written, on_event, this);
   bufferevent_disable(bev, EV_WRITE);
+  enable_reading();
+}
+
+// Below a filter, an end that was reported has disabled reading; then it is reported again.
+void evhttp_connection::enable_reading() {
   bufferevent_enable(bev, EV_READ);
+  if (is_server()) return;
+  bufferevent* each = bev;
+  while ((each = bufferevent_get_underlying(each)) != nullptr) bufferevent_enable(each, EV_READ);
 }
 
 // Reading only detects the end; bytes that arrive wait in the input.
@@ -138,8 +158,15 @@ void evhttp_connection::write(WrittenCallback callback, void* argument) {
     bev->enabled |= EV_READ | EV_WRITE;
     has_answered = true;
   } else {
-    bufferevent_enable(bev, EV_READ | EV_WRITE);
+    enable_writing(EV_READ | EV_WRITE);
   }
+}
+
+// A filter does not move output that was added while writing was disabled, as a request is. A
+// server behaves as libevent's.
+void evhttp_connection::enable_writing(short what) {
+  bufferevent_enable(bev, what);
+  if (!is_server()) bufferevent_flush(bev, EV_WRITE, BEV_NORMAL);
 }
 
 // Sends a response while its bytes are in the cache, without waiting for writability. Reading is
@@ -149,7 +176,7 @@ void evhttp_connection::send_answer() {
   if (is_freed) return;
   const bool is_whole = is_server() && request() != nullptr && request()->userdone != 0;
   if (!write_at_once(bev)) {
-    bufferevent_enable(bev, bev->enabled);
+    enable_writing(bev->enabled);
   } else if (!is_whole) {
     bufferevent_enable(bev, EV_READ);
   }
@@ -169,8 +196,25 @@ void evhttp_connection::on_readable(bufferevent*, void* argument) {
   if (connection.has_answered) connection.send_answer();
 }
 
+// A filter reports output that it has moved; the socket below may not have sent it.
+bool evhttp_connection::sends_below() const {
+  if (is_server()) return false;
+  const bufferevent* lowest = lowest_of(bev);
+  return lowest != bev && evbuffer_get_length(lowest->output) != 0;
+}
+
+void evhttp_connection::on_sent_below(evbuffer* output, const evbuffer_cb_info* info,
+                                      void* argument) {
+  const auto& connection = *static_cast<evhttp_connection*>(argument);
+  if (info->n_deleted == 0 || evbuffer_get_length(output) != 0) return;
+  if (connection.after_write == nullptr) return;
+  bufferevent_trigger(connection.bev, EV_WRITE,
+                      BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
+}
+
 void evhttp_connection::on_written(bufferevent*, void* argument) {
   auto& connection = *static_cast<evhttp_connection*>(argument);
+  if (connection.sends_below()) return;
   const WrittenCallback callback = connection.after_write;
   if (callback == nullptr) return;
   connection.after_write = nullptr;

@@ -81,10 +81,15 @@ struct evhttp_connection {
   void set_timeouts(const timeval& time);
   void close();
   void release_last();
+  // For a client over filters, which must know when the socket below has sent its output. Returns
+  // false when memory runs out.
+  [[nodiscard]] bool watch_below();
 
   static void on_readable(bufferevent* bev, void* argument);
   static void on_written(bufferevent* bev, void* argument);
   static void on_event(bufferevent* bev, short what, void* argument);
+  // For a client over filters: of the output of the socket below them.
+  static void on_sent_below(evbuffer* output, const evbuffer_cb_info* info, void* argument);
 
   TAILQ_ENTRY(evhttp_connection) next;  // In the server's list.
   evhttp* server;                       // Null for a client.
@@ -129,6 +134,9 @@ struct evhttp_connection {
   struct Line;
 
   static void on_connecting(evhttp_connection& connection, short what);
+  void enable_reading();
+  void enable_writing(short what);
+  bool sends_below() const;
   void send_answer();
   [[nodiscard]] bool find_line(Line& line);
   [[nodiscard]] bool find_split_line(Line& line);

@@ -33,6 +33,7 @@ static void op_ask(void);
 // The script's own: the client's end, and the server's, which is `peer`.
 static struct evhttp_connection* make_connection(int port);
 static int may_ask(void);
+static int may_end_body(void);  // By the end of the connection.
 static int may_retry(void);
 static int is_plain(void);
 static void peer_opens(void);
@@ -41,6 +42,13 @@ static void peer_sends(const char* bytes, size_t size);
 static int peer_shows(void);  // As print_wire().
 static void peer_shuts(void);
 static void peer_closes(void);
+
+static inline int is_waited_for(void) {
+  for (int i = 0; i < count; i++) {
+    if (asked[i].life == kWaiting) return 1;
+  }
+  return 0;
+}
 
 // ---- callbacks
 
@@ -223,7 +231,7 @@ static void add_answer(void) {
   const int choice = random_below(100);
   if (choice < 35) {
     add_chunks();
-  } else if (choice < 85) {
+  } else if (choice < 85 || !may_end_body()) {
     const int size = random_below(60);
     if (random_chance(4)) add("Content-Length: x\r\n");
     add_number("Content-Length: %d\r\n\r\n", size);

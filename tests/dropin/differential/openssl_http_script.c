@@ -40,18 +40,12 @@ static struct evhttp_connection* make_connection(int port) {
                                                 (ev_uint16_t)port);
 }
 
-static int is_waited_for(void) {
-  for (int i = 0; i < count; i++) {
-    if (asked[i].life == kWaiting) return 1;
-  }
-  return 0;
-}
-
 static int may_ask(void) {
   if (kind != kTlsFilter) return listener >= 0 || (kind == kPlain && !defers);
   return listener >= 0 && peers == 0 && !is_waited_for();
 }
 
+static int may_end_body(void) { return 1; }
 static int may_retry(void) { return kind == kPlain && !defers; }
 static int is_plain(void) { return kind == kPlain; }
 

@@ -6,14 +6,15 @@
 
 The program is linked to the original; DIRECTORY has the drop-in under the same name, or the other
 program is the same with the drop-in compiled in. Compared are the lines on stdout, how the program
-ended and, with --stderr, the lines on stderr. With --seeds it is called as `PROGRAM --seed N
---count M ARGUMENT...`, once for --chunk seeds; "1:300,4711" is 300 seeds and one more. A line that
-begins with "# " opens a block (a seed, a case), and of the blocks that differ the shortest is
-shown. With --undefined a block that ends the original by a signal, or that never ends there, is
-compared up to that point; then the drop-in only has to end. With --weather the drop-in runs in the
-weather of ../weather, in which calls on sockets fail with EAGAIN or EINTR, or move a part of the
-bytes, and the original does not: the program's output must be the same. With --settings the
-comparison is repeated under each of the named settings of libevent, on both; "all" names every one.
+ended and, with --stderr, the lines on stderr. The drop-in runs with DIFFERENTIAL_DROP_IN=1. With
+--seeds it is called as `PROGRAM --seed N --count M ARGUMENT...`, once for --chunk seeds;
+"1:300,4711" is 300 seeds and one more. A line that begins with "# " opens a block (a seed, a case),
+and of the blocks that differ the shortest is shown. With --undefined a block that ends the original
+by a signal, or that never ends there, is compared up to that point; then the drop-in only has to
+end. With --weather the drop-in runs in the weather of ../weather, in which calls on sockets fail
+with EAGAIN or EINTR, or move a part of the bytes, and the original does not: the program's output
+must be the same. With --settings the comparison is repeated under each of the named settings of
+libevent, on both; "all" names every one.
 
 Exits with 0 if everything is equal, 1 if not, 2 if it could not be compared, 77 if it is skipped.
 """
@@ -63,7 +64,7 @@ def ending_of(status):
 def run(command, lib_dir, seconds, variables):
     environment = {k: v for k, v in os.environ.items() if not FORGOTTEN.match(k)}
     if lib_dir:
-        environment["LD_LIBRARY_PATH"] = lib_dir
+        environment.update(LD_LIBRARY_PATH=lib_dir, DIFFERENTIAL_DROP_IN="1")
     environment.update(variables)
     with tempfile.TemporaryDirectory() as directory:
         environment.update(LD_DEBUG="files", LD_DEBUG_OUTPUT=os.path.join(directory, "loaded"))
