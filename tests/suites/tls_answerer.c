@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -20,10 +21,34 @@ static const struct timeval patience = {10, 0};
 static struct event_base* base;
 static SSL_CTX* context;
 
+static void on_leftover(struct bufferevent* bev, void* arg) {
+  (void)arg;
+  evbuffer_drain(bufferevent_get_input(bev), evbuffer_get_length(bufferevent_get_input(bev)));
+}
+
+static void on_end(struct bufferevent* bev, short what, void* arg) {
+  (void)what;
+  (void)arg;
+  bufferevent_free(bev);
+}
+
+// Reads up to the peer's end. Closing with unread input would reset the connection, and the peer
+// might lose the alert.
+static void leave(struct bufferevent* bev) {
+  const int fd = dup(bufferevent_getfd(bev));
+  bufferevent_free(bev);
+  if (fd < 0) return;
+  shutdown(fd, SHUT_WR);
+  struct bufferevent* rest = bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
+  bufferevent_setcb(rest, on_leftover, NULL, on_end, NULL);
+  bufferevent_set_timeouts(rest, &patience, NULL);
+  bufferevent_enable(rest, EV_READ);
+}
+
 static void on_written(struct bufferevent* bev, void* arg) {
   (void)arg;
   SSL_shutdown(bufferevent_openssl_get_ssl(bev));
-  bufferevent_free(bev);
+  leave(bev);
 }
 
 static void on_read(struct bufferevent* bev, void* arg) {
@@ -40,7 +65,7 @@ static void on_event(struct bufferevent* bev, short what, void* arg) {
   (void)arg;
   if (what & BEV_EVENT_CONNECTED) return;
   if (what & BEV_EVENT_EOF) SSL_shutdown(bufferevent_openssl_get_ssl(bev));
-  bufferevent_free(bev);
+  leave(bev);
 }
 
 static void on_accept(struct evconnlistener* listener, evutil_socket_t fd, struct sockaddr* peer,
