@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/fault.h"
@@ -34,6 +35,15 @@ class CWatchTest : public ::testing::Test {
   int start(const std::string& path, const spate_watch_options* how = nullptr) {
     return spate_watch_start(&watch_, loop_.get(), path.c_str(), &kCallbacks, this, how);
   }
+  // Starts, and is called for each of two files that exist.
+  void start_with_two_files() {
+    tree_.write("a", "1");
+    tree_.write("b", "1");
+    spate_watch_options how = options(SPATE_WATCH_TREE);
+    how.existing = 1;
+    ASSERT_EQ(start(tree_.root(), &how), 0);
+  }
+  void destroy() { spate_watch_destroy(std::exchange(watch_, nullptr)); }
   // Starts, and waits until it is ready.
   void watch(const std::string& path, const spate_watch_options* how = nullptr) {
     ASSERT_EQ(start(path, how), 0);
@@ -154,15 +164,8 @@ TEST_F(CWatchTest, RemovedRootEndsIt) {
 }
 
 TEST_F(CWatchTest, CallbacksMayDestroyIt) {
-  tree_.write("a", "1");
-  tree_.write("b", "1");
-  spate_watch_options how = options(SPATE_WATCH_TREE);
-  how.existing = 1;
-  during_event_ = [this] {
-    spate_watch_destroy(watch_);
-    watch_ = nullptr;
-  };
-  ASSERT_EQ(start(tree_.root(), &how), 0);
+  during_event_ = [this] { destroy(); };
+  start_with_two_files();
   EXPECT_EQ(spate_loop_run(loop_.get(), SPATE_RUN_UNTIL_DONE), 0);
   EXPECT_EQ(log_.size(), 1u);
   log_.clear();
@@ -172,8 +175,7 @@ TEST_F(CWatchTest, CallbacksMayDestroyIt) {
   log_.clear();
   during_event_ = [this] {
     if (!log_.back().starts_with("end")) return;
-    spate_watch_destroy(watch_);
-    watch_ = nullptr;
+    destroy();
   };
   fs::remove(tree_.at("d"));
   EXPECT_EQ(spate_loop_run(loop_.get(), SPATE_RUN_UNTIL_DONE), 0);
@@ -181,19 +183,12 @@ TEST_F(CWatchTest, CallbacksMayDestroyIt) {
 }
 
 TEST_F(CWatchTest, DestroyedInNestedRunIsNotCalledAgain) {
-  tree_.write("a", "1");
-  tree_.write("b", "1");
-  spate_watch_options how = options(SPATE_WATCH_TREE);
-  how.existing = 1;
   during_event_ = [this] {
-    during_event_ = [this] {
-      spate_watch_destroy(watch_);
-      watch_ = nullptr;
-    };
+    during_event_ = [this] { destroy(); };
     tree_.write("c", "1");
     EXPECT_EQ(spate_loop_run(loop_.get(), SPATE_RUN_UNTIL_DONE), 0);
   };
-  ASSERT_EQ(start(tree_.root(), &how), 0);
+  start_with_two_files();
   EXPECT_EQ(spate_loop_run(loop_.get(), SPATE_RUN_UNTIL_DONE), 0);
   EXPECT_EQ(watch_, nullptr);
   EXPECT_EQ(log_.size(), 2u);

@@ -19,6 +19,14 @@ def attempt(call, *arguments):
         return "again"
 first, second = socket.socketpair()
 """
+# Sends 60 times 100 bytes, and prints how many of them each read returns.
+SEND_AND_READ = """
+first.setblocking(False)
+second.setblocking(False)
+for _ in range(60):
+    first.send(b"x" * 100)
+    print(len(second.recv(1000)))
+"""
 
 
 class Weather(unittest.TestCase):
@@ -57,13 +65,8 @@ print(got == data)
         self.assertEqual(counts[1:3], [0, 0])
 
     def test_short_reads_have_a_least_size(self):
-        output, counts = self.run_in("""
-first.setblocking(False)
-second.setblocking(False)
-for _ in range(60):
-    first.send(b"x" * 100)
-    print(len(second.recv(1000)))
-""", "short", WEATHER_CALLS="in", WEATHER_LEAST_READ="100")
+        output, counts = self.run_in(SEND_AND_READ, "short", WEATHER_CALLS="in",
+                                     WEATHER_LEAST_READ="100")
         self.assertEqual(output, ["100"] * 60)
         self.assertGreater(counts[3], 5)
 
@@ -79,14 +82,8 @@ print(int.from_bytes(os.read(event, 8), "little"))
         self.assertEqual(counts, [0] * COUNTERS)
 
     def test_datagrams_are_not_cut(self):
-        output, counts = self.run_in("""
-first, second = socket.socketpair(type=socket.SOCK_DGRAM)
-first.setblocking(False)
-second.setblocking(False)
-for _ in range(60):
-    first.send(b"x" * 100)
-    print(len(second.recv(1000)))
-""", "short")
+        datagrams = "first, second = socket.socketpair(type=socket.SOCK_DGRAM)\n"
+        output, counts = self.run_in(datagrams + SEND_AND_READ, "short")
         self.assertEqual(output, ["100"] * 60)
         self.assertEqual(counts, [120, 0, 0, 0])
 
