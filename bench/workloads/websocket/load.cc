@@ -3,8 +3,8 @@
 //
 // The header of an echo has the shortest form, so its length is known, and only bytes are counted.
 // With --verify 1 each is compared. With --kind idle each connection has one message echoed, then
-// silence: measures the server's memory. With --kind tell one message goes to all connections. The
-// first connection sends the next one when all have received it.
+// silence: measures the server's memory. `--kind tell` measures broadcasts: the first connection
+// sends the next message when all connections have received the last one.
 //
 // Runs for --milliseconds, or until each connection has received --messages echoes.
 #include <algorithm>
