@@ -18,6 +18,9 @@ namespace spate::libevent {
 // false if that is not allowed, or some output is left: then the loop must send it.
 [[nodiscard]] bool write_at_once(bufferevent* bev);
 
+// Returns the bufferevent at the bottom of the filters: `bev` itself if it is no filter.
+bufferevent* lowest_of(bufferevent* bev);
+
 // Detaches the descriptor from the socket at the bottom of the filters, and empties the buffers of
 // all layers. Returns the descriptor, which the caller closes, or -1 without one.
 [[nodiscard]] evutil_socket_t detach_socket(bufferevent* bev);

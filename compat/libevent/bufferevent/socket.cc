@@ -262,16 +262,16 @@ Connection* below(const Connection& connection) {
   return static_cast<Connection*>(next);
 }
 
-Connection& lowest(bufferevent* bev) {
-  Connection* connection = &connection_of(bev);
-  while (Connection* next = below(*connection)) connection = next;
-  return *connection;
-}
-
 }  // namespace
 
+bufferevent* spate::libevent::lowest_of(bufferevent* bev) {
+  Connection* connection = &connection_of(bev);
+  while (Connection* next = below(*connection)) connection = next;
+  return connection;
+}
+
 SocketConnection* spate::libevent::lowest_socket_of(bufferevent* bev) {
-  return socket_of(&lowest(bev));
+  return socket_of(lowest_of(bev));
 }
 
 void spate::libevent::enable_below(bufferevent* bev) {
@@ -282,7 +282,7 @@ void spate::libevent::enable_below(bufferevent* bev) {
 
 evutil_socket_t spate::libevent::detach_socket(bufferevent* bev) {
   const Keep keep(bev);
-  Connection& socket = lowest(bev);
+  Connection& socket = connection_of(lowest_of(bev));
   const evutil_socket_t fd = bufferevent_getfd(&socket);
   if (fd >= 0) bufferevent_setfd(&socket, -1);
   for (Connection* each = &connection_of(bev); each != nullptr; each = below(*each)) {

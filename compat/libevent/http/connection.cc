@@ -20,12 +20,6 @@ void close_socket(bufferevent* bev) {
   if (fd >= 0) evutil_closesocket(fd);
 }
 
-bufferevent* lowest_of(bufferevent* bev) {
-  bufferevent* lowest = bev;
-  while (bufferevent* below = bufferevent_get_underlying(lowest)) lowest = below;
-  return lowest;
-}
-
 // A server's client has closed. A response in progress stays the program's, which ends or frees the
 // request later.
 void leave_sender(evhttp_connection& connection) {
