@@ -40,7 +40,7 @@ configure_package_config_file(cmake/spateConfig.cmake.in spateConfig.cmake
 # Before 1.0 a new minor version may break its users.
 write_basic_package_version_file(spateConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/spateConfig.cmake ${PROJECT_BINARY_DIR}/spateConfigVersion.cmake
-              cmake/cares.cmake cmake/coro_lint.cmake cmake/nghttp2.cmake
+              cmake/cares.cmake cmake/coro_lint.cmake
         DESTINATION ${spate_package_dir})
 
 set(spate_pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
@@ -61,7 +61,7 @@ configure_file(cmake/spate.pc.in spate.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/spate.pc DESTINATION ${spate_pc_dir})
 set(spate_pc_needs_sim "")
 set(spate_pc_needs_http zlib)
-set(spate_pc_needs_http2 libnghttp2)
+set(spate_pc_needs_http2 "")
 set(spate_pc_needs_tls openssl)
 foreach(room IN LISTS SPATE_ROOMS)
   if(TARGET spate_${room}_static)

@@ -2,7 +2,6 @@
 # spate_testing, all of their sources with the fault seam of src/sys.
 
 include(${CMAKE_CURRENT_LIST_DIR}/cares.cmake)
-include(${CMAKE_CURRENT_LIST_DIR}/nghttp2.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/inspector_page.cmake)
 if(NOT TARGET c-ares::cares)
   message(FATAL_ERROR "c-ares, with which spate looks names up, was not found (ares.h, libcares). "
@@ -14,13 +13,16 @@ endif()
 set(SPATE_ROOMS http http2 tls)
 find_package(ZLIB QUIET)
 set(SPATE_NEEDS_http ZLIB::ZLIB)
-set(SPATE_NEEDS_http2 nghttp2::nghttp2)
 find_package(OpenSSL 3.0 QUIET)
 set(SPATE_NEEDS_tls OpenSSL::SSL)
 
 # Checks whether the dependencies of a room are installed.
 function(spate_has_room room result)
   set(${result} ON PARENT_SCOPE)
+  if(room STREQUAL "http2" AND NOT TARGET spate_http_objects)
+    message(STATUS "spate: no spate::http, so spate::http2 is not built")
+    set(${result} OFF PARENT_SCOPE)
+  endif()
   foreach(package IN LISTS SPATE_NEEDS_${room})
     if(NOT TARGET ${package})
       message(STATUS "spate: no ${package}, so spate::${room} is not built")

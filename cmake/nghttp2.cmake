@@ -1,5 +1,5 @@
-# nghttp2::nghttp2: the engine of HTTP/2, which Debian's package describes to pkg-config only. Used
-# by the build, and by the installed package of spate.
+# nghttp2::nghttp2: an engine of HTTP/2 with which tests compare spate's. Debian's package describes
+# it to pkg-config only.
 if(NOT TARGET nghttp2::nghttp2)
   find_path(SPATE_NGHTTP2_INCLUDE nghttp2/nghttp2.h)
   find_library(SPATE_NGHTTP2_LIBRARY nghttp2)

@@ -13,12 +13,19 @@ if(SPATE_SANITIZE)
   set(SPATE_SEAMED_OBJECTS ${SPATE_LIBRARY_OBJECTS})
 endif()
 
+# nghttp2 is the oracle of src/http2/testing.
+include(${CMAKE_CURRENT_LIST_DIR}/nghttp2.cmake)
+if(SPATE_TESTS AND NOT TARGET nghttp2::nghttp2)
+  message(FATAL_ERROR "The tests need nghttp2. Run `tools/setup test`, install libnghttp2-dev, or "
+                      "build without the tests: -DSPATE_TESTS=OFF.")
+endif()
+
 # spate_testing: the libraries once more, as one, with the fault seam, which those proper have not.
 function(spate_add_testing_library)
   spate_sources_of(spate library_sources)
   foreach(room IN LISTS SPATE_ROOMS)
     if(NOT TARGET spate_${room}_objects)
-      message(FATAL_ERROR "The tests need all of spate: ${SPATE_NEEDS_${room}} was not found. Run "
+      message(FATAL_ERROR "The tests need all of spate, but spate::${room} is not built. Run "
                           "`tools/setup test`, or build without the tests: -DSPATE_TESTS=OFF.")
     endif()
     spate_sources_of(${room} room_sources)
@@ -37,7 +44,7 @@ function(spate_add_testing_library)
   endif()
   add_library(spate_testing ${kind} ${library_sources} ${testing_sources})
   spate_configure(spate_testing)
-  target_link_libraries(spate_testing PRIVATE ${packages})
+  target_link_libraries(spate_testing PRIVATE ${packages} nghttp2::nghttp2)
   if(SPATE_TESTS_SHARED)  # The tests of its parts need symbols that the real library hides.
     target_compile_options(spate_testing PRIVATE
       -fvisibility=default -fno-visibility-inlines-hidden)
@@ -65,6 +72,7 @@ function(spate_add_simulated_testing_library)
   spate_add_simulated_library(spate_sim_testing OBJECTS spate_testing ${SPATE_SEAMED_OBJECTS})
   if(TARGET spate_sim_testing)
     target_compile_definitions(spate_sim_testing INTERFACE SPATE_FAULTS=1)
+    target_link_libraries(spate_sim_testing INTERFACE nghttp2::nghttp2)
     foreach(room IN LISTS SPATE_ROOMS)
       target_link_libraries(spate_sim_testing INTERFACE ${SPATE_NEEDS_${room}})
     endforeach()

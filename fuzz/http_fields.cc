@@ -2,7 +2,7 @@
 // is written and parsed again as the same.
 #include <string>
 
-#include "http/codec/cookie_date.h"
+#include "http/content/cookie_date.h"
 #include "input.h"
 #include "spate/http/conditional.h"
 #include "spate/http/cookie.h"

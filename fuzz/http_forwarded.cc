@@ -1,6 +1,6 @@
 // The client behind trusted proxies: bytes on the left do not change the address that a proxy
 // appended. Network: its text parses again as itself.
-#include "http/codec/forwarded.h"
+#include "http/content/forwarded.h"
 
 #include <array>
 #include <string>

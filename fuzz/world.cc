@@ -24,7 +24,7 @@ class Weather {
   std::uint64_t draw(Purpose purpose, std::uint64_t number) {
     switch (purpose) {
       case Purpose::scenario:
-      case Purpose::strike:
+      case Purpose::inject:
       case Purpose::call:
         return rest_.empty() ? kFine : spread(front());
       case Purpose::order:

@@ -286,7 +286,7 @@ typedef enum spate_change {
   SPATE_CHANGE_ATTRIBUTES,  // Mode, owner, times, or the number of links; with the option.
   SPATE_CHANGE_REMOVED,     // Also: moved out of the scope.
   SPATE_CHANGE_MOVED,       // Renamed from `old_path` to `path`.
-  SPATE_CHANGE_READY,       // Once: the scope is watched completely.
+  SPATE_CHANGE_READY,       // The scope is watched completely: at the start, after an overflow.
   SPATE_CHANGE_OVERFLOW,    // Events were lost: look at everything below `path` again.
   SPATE_CHANGE_UNWATCHED    // The directory `path` cannot be watched, because of `error`.
 } spate_change;
@@ -315,7 +315,7 @@ typedef struct spate_watch_callbacks {
 typedef struct spate_watch_options {
   size_t size;
   int scope;            // A spate_watch_scope.
-  int existing;         // 1: report what exists at the start as created and found.
+  int existing;         // 1: report what exists, at the start and after an overflow.
   int without_changed;  // 1: do not report SPATE_CHANGE_CHANGED.
   int attributes;       // 1: report SPATE_CHANGE_ATTRIBUTES.
 } spate_watch_options;

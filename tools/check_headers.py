@@ -9,6 +9,9 @@ compiler's errors for each header that does not compile.
 With --together all headers are in one without them, too: enough for a second compiler, since a
 missing include fails with either.
 
+BASE is precompiled for the headers that include it. They see all of it anyway, so the precompiled
+file hides no missing include.
+
 A header whose comment has a line `// Needs FILE` is left out where the compiler has no such file.
 """
 
@@ -19,6 +22,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 FLAGS = ["-std=c++23", "-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow",
          "-Wconversion", "-Wno-sign-conversion", "-Wnon-virtual-dtor", "-Wold-style-cast",
@@ -27,7 +31,10 @@ STRICT = ["-Werror"]
 WITHOUT = ["-fno-exceptions", "-fno-rtti"]
 
 
+BASE = "spate/loop.h"
+
 NEEDS = re.compile(r"^// Needs (\S+\.h(?:pp)?)\b", re.MULTILINE)
+INCLUDE = re.compile(r"^#include [<\"]([^>\"]+)", re.MULTILINE)
 
 
 def is_usable(compiler, path):
@@ -46,6 +53,30 @@ def public_headers(include):
                 yield os.path.relpath(os.path.join(directory, name), include)
 
 
+def includers(include, headers, base):
+    """Returns the headers that include base, themselves or through other headers."""
+    direct = {}
+    for header in headers:
+        with open(os.path.join(include, header), encoding="utf-8") as text:
+            direct[header] = set(INCLUDE.findall(text.read()))
+    found = {base}
+    while more := {header for header in direct if direct[header] & found} - found:
+        found |= more
+    return found - {base}
+
+
+def precompiled(compiler, include, base, flags, directory):
+    """Returns the flags that use a precompiled base, which is written to the directory, or none if
+    the base does not compile: each header then gives the error."""
+    stub = os.path.join(directory, "base.h")
+    with open(stub, "w", encoding="utf-8") as text:
+        text.write(f"#include <{base}>\n")
+    flags = [flag for flag in [*FLAGS, *flags] if flag != "-fsyntax-only"]
+    run = subprocess.run([compiler, *flags, "-I", include, "-x", "c++-header", stub, "-o",
+                          stub + ".gch"], capture_output=True, check=False)
+    return ["-include", stub, "-Winvalid-pch"] if run.returncode == 0 else []
+
+
 def compiles(compiler, include, headers, flags):
     """Returns the compiler's errors, or an empty text. Includes each header twice, which must
     work too."""
@@ -57,16 +88,25 @@ def compiles(compiler, include, headers, flags):
     return "" if run.returncode == 0 else run.stdout or f"exit code {run.returncode}\n"
 
 
+def alone(compiler, include, headers, more, directory):
+    """Returns the work of compiling each header by itself."""
+    based = includers(include, headers, BASE)
+    base = precompiled(compiler, include, BASE, [*more, *WITHOUT], directory) if based else []
+    return [(f"{header}, without", [header], [*WITHOUT, *(base if header in based else [])])
+            for header in headers]
+
+
 def check(compiler, include, together=False, more=()):
     """(number of headers, problems)"""
     headers = [header for header in public_headers(include)
                if is_usable(compiler, os.path.join(include, header))]
     work = [("all of them, with exceptions and RTTI", headers, [])]
-    if together:
-        work.append(("all of them, without", headers, WITHOUT))
-    else:
-        work += [(f"{header}, without", [header], WITHOUT) for header in headers]
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    with (tempfile.TemporaryDirectory() as directory,
+          concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool):
+        if together:
+            work.append(("all of them, without", headers, WITHOUT))
+        else:
+            work += alone(compiler, include, headers, more, directory)
         results = list(pool.map(
             lambda item: compiles(compiler, include, item[1], [*more, *item[2]]), work))
     return len(headers), [f"{what}:\n{said}" for (what, _, _), said in zip(work, results) if said]

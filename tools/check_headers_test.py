@@ -57,6 +57,23 @@ class Headers(unittest.TestCase):
         self.assertEqual(len(problems(text)), 2)
         self.assertEqual(problems(text, more=[]), [])
 
+    def test_a_precompiled_base_hides_nothing_from_headers_that_do_not_include_it(self):
+        texts = {check_headers.BASE: "#pragma once\n#include <vector>\n",
+                 "spate/user.h": f"#pragma once\n#include <{check_headers.BASE}>\n",
+                 "spate/far.h": "#pragma once\n#include <spate/user.h>\nstd::vector<int> f();\n",
+                 "spate/other.h": "#pragma once\nstd::vector<int> other();\n",
+                 "spate/wrong.h": "#pragma once\n#include <spate/far.h>\nstd::map<int, int> m();\n"}
+        with tempfile.TemporaryDirectory() as include:
+            os.mkdir(os.path.join(include, "spate"))
+            for name, text in texts.items():
+                with open(os.path.join(include, name), "w", encoding="utf-8") as file:
+                    file.write(text)
+            self.assertEqual(check_headers.includers(include, texts, check_headers.BASE),
+                             {"spate/user.h", "spate/far.h", "spate/wrong.h"})
+            _, found = check_headers.check("g++", include)
+        self.assertEqual([problem.split(",")[0] for problem in found],
+                         ["all of them", "spate/other.h", "spate/wrong.h"])
+
     def test_together_they_are_looked_at_either_way(self):
         found = problems("#pragma once\ninline void f() { throw 1; }\n", together=True)
         self.assertEqual(len(found), 1)

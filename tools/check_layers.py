@@ -13,8 +13,9 @@ from source_tree import blank, files, finish, is_test, read, root_from
 
 # The layers that each layer may include beside itself and the vocabulary, from the ground up. A
 # layer may include only layers listed above it, so that there is no circle. A layer is a directory
-# of src/, or a room of src/net, with its public headers: include/spate/*.h are core's, except
-# BESIDE_CORE, and include/spate/net/*.h those of the rooms of net; include/*.h are C's.
+# of src/, or a room of src/net, src/http or src/sim, with its public headers: include/spate/*.h are
+# core's, except BESIDE_CORE, and include/spate/net/*.h those of the rooms of net; include/*.h are
+# C's. PUBLIC has no header of http and sim.
 GROUND = {"base", "sys", "core", "net"}
 PUBLIC = "the public headers of the loop and the network"
 LAYERS = {
@@ -25,7 +26,7 @@ LAYERS = {
     "pool": {"base", "sys", "core"},
     "net": {"base", "sys", "core"},
     "file": GROUND | {"pool"},
-    "net/stream": GROUND,
+    "net/stream": GROUND | {"pool"},
     "net/names": GROUND,
     "net/connect": GROUND | {"net/stream", "net/names"},
     "net/listen": GROUND | {"net/stream", "net/connect"},
@@ -39,19 +40,30 @@ LAYERS = {
     "tls": {"base", "core", "net", "net/secure", "net/names", "c"},
     "http/codec": {"base", "spate/net/bytes.h", "spate/net/buffer.h", "spate/net/address.h",
                    "spate/net/network.h"},
+    "http/content": {"base", "spate/net/bytes.h", "spate/net/buffer.h", "spate/net/address.h",
+                     "spate/net/network.h", "http/codec"},
     "http/tunnel": {PUBLIC, "base", "http/codec"},
-    "http/server": {PUBLIC, "base", "sys", "core", "http/codec", "http/tunnel"},
-    "http2": {PUBLIC, "base", "http/codec"},
-    "http/client": {PUBLIC, "base", "sys", "http/codec", "http/tunnel"},
-    "http/middleware": {PUBLIC, "base", "sys", "http/codec", "http/server"},
+    "http/server": {PUBLIC, "base", "sys", "core", "pool", "http/codec", "http/content",
+                    "http/tunnel"},
+    "http2": {PUBLIC, "base", "core", "http/codec"},
+    "http/client": {PUBLIC, "base", "sys", "http/codec", "http/content", "http/tunnel"},
+    "http/middleware": {PUBLIC, "base", "sys", "http/codec", "http/content", "http/server"},
     "http/websocket": {PUBLIC, "base", "sys", "core", "http/codec", "http/server", "http/client"},
-    "http/gateway": {PUBLIC, "base", "sys", "core", "http/codec", "http/server", "http/client"},
-    "http/inspector": {PUBLIC, "base", "http/codec", "http/server", "http/client", "http/gateway"},
+    "http/gateway": {PUBLIC, "base", "sys", "core", "http/codec", "http/content", "http/server",
+                     "http/client"},
+    "http/inspector": {PUBLIC, "base", "http/codec", "http/content", "http/server", "http/client",
+                       "http/gateway"},
     "coro": {"base", "core", "pool", "file", "net", "net/stream", "net/listen", "net/names",
              "net/connect", "net/datagram", "net/secure", "net/client"},
     "http/coro": {PUBLIC, "base", "coro", "http/codec", "http/server", "http/client",
                   "http/websocket"},
-    "sim": {PUBLIC, "base", "core"},
+    "sim/kernel": {PUBLIC, "base", "core"},
+    "sim/net": {PUBLIC, "base", "sim/kernel"},
+    "sim/local": {PUBLIC, "base", "sim/kernel"},
+    "sim/disk": {PUBLIC, "base", "sim/kernel"},
+    "sim/calls": {PUBLIC, "base", "sim/kernel", "sim/net", "sim/local", "sim/disk"},
+    "sim/world": {PUBLIC, "base", "sim/kernel", "sim/net", "sim/local", "sim/disk", "sim/calls"},
+    "sim/explore": {PUBLIC, "base", "sim/kernel", "sim/world"},
 }
 
 # The layer of a public header of include/spate that is not core's.
@@ -74,6 +86,9 @@ ROOMS = {
 
 # The room of a public header of http; those that are not here are the codec's.
 HTTP_ROOMS = {
+    "compression": "http/content", "conditional": "http/content", "cookie": "http/content",
+    "event_stream": "http/content", "form": "http/content", "html": "http/content",
+    "media_type": "http/content", "negotiate": "http/content", "range": "http/content",
     "request": "http/server", "exchange": "http/server", "server": "http/server",
     "router": "http/server", "files": "http/server", "events": "http/server",
     "receive_file": "http/server", "download": "http/client",
@@ -91,6 +106,10 @@ HTTP_ROOMS = {
     "coro_body": "http/coro", "coro_call": "http/coro", "coro_exchange": "http/coro",
     "coro_websocket": "http/coro", "coro_handler": "http/coro",
 }
+
+# The room of a public header of sim; those that are not here are the World's.
+SIM_ROOMS = {"running": "sim/kernel", "link": "sim/net", "disk": "sim/disk",
+             "explore": "sim/explore"}
 
 # As above for the drop-in layers, whose files may include the headers of their room and of these.
 COMPAT = {
@@ -119,7 +138,7 @@ OUTSIDE = ("compat", "bindings", "examples", "bench", "programs")
 INSIDE = {"bench/workloads/parser/spate.cc": "http/codec"}
 
 # Only src/sys enters the kernel, and src/sim, which stands in for it.
-KERNEL_LAYERS = ("sys", "sim")
+KERNEL_LAYERS = ("sys", *(layer for layer in LAYERS if layer.startswith("sim/")))
 KERNEL_HEADERS = re.compile(
     r"(sys|linux|asm|arpa|net|netinet|netpacket|bits)/.*"
     r"|(unistd|fcntl|signal|poll|time|pthread|sched|semaphore|netdb|ifaddrs|dirent|dlfcn|spawn"
@@ -161,12 +180,14 @@ def public_layer(path):
         return ROOMS.get(parts[2].removesuffix(".h"), "net")
     if parts[1] == "http":
         return HTTP_ROOMS.get(parts[2].removesuffix(".h"), "http/codec")
+    if parts[1] == "sim":
+        return SIM_ROOMS.get(parts[2].removesuffix(".h"), "sim/world")
     return parts[1] if len(parts) > 2 else BESIDE_CORE.get(parts[1].removesuffix(".h"), "core")
 
 
 def source_layer(parts):
     """Returns the layer of a file of src/, from its path below src/."""
-    if parts[0] in ("net", "http") and len(parts) > 2:
+    if parts[0] in ("net", "http", "sim") and len(parts) > 2:
         return parts[0] + "/" + parts[1]
     return parts[0] if len(parts) > 1 else "core"
 
@@ -202,8 +223,9 @@ def resolve(name, path, quoted, tree):
             if candidate.startswith("include/"):
                 return "public", candidate[len("include/"):]
             return "own", candidate
-        if path.split("/")[0] in LAYERS:
-            return "src", source_layer(path.split("/"))
+        parts = path.split("/")
+        if len(parts) > 1 and source_layer(parts) in LAYERS:
+            return "src", source_layer(parts)
     return "system", path
 
 
@@ -212,7 +234,8 @@ def may_include(layer, target):
     if target in VOCABULARY or target in LAYERS[layer]:
         return True
     other = public_layer(target) if target.endswith(".h") else target
-    if other != target and not other.startswith("http/") and PUBLIC in LAYERS[layer]:
+    is_general = other != target and not other.startswith(("http/", "sim/"))
+    if is_general and PUBLIC in LAYERS[layer]:
         return True
     return other == layer or other in LAYERS[layer]
 

@@ -58,6 +58,27 @@ class Layers(unittest.TestCase):
         self.bad("include/spate/net/buffer.h", '#include "spate/net/stream.h"\n', "net may not")
         self.bad("src/net/cellar/a.cc", "int a;\n", "no layer")
 
+    def test_the_rooms_of_sim_know_those_below(self):
+        self.good("src/sim/net/a.cc", '#include "sim/kernel/b.h"\n#include "spate/sim/link.h"\n')
+        self.good("src/sim/calls/a.cc", '#include "sim/local/b.h"\n#include "sim/disk/c.h"\n')
+        self.good("src/sim/world/a.cc", '#include "sim/calls/b.h"\n#include <unistd.h>\n')
+        self.good("src/sim/explore/a.cc",
+                  '#include "spate/sim/world.h"\n#include "spate/sim/explore.h"\n')
+        for below, above in (("kernel", "net"), ("kernel", "local"), ("kernel", "disk"),
+                             ("kernel", "calls"), ("net", "calls"), ("calls", "world"),
+                             ("world", "explore")):
+            self.bad(f"src/sim/{below}/a.cc", f'#include "sim/{above}/b.h"\n',
+                     f"sim/{below} may not include sim/{above}")
+        for one, other in (("net", "local"), ("local", "net"), ("disk", "net"), ("net", "disk")):
+            self.bad(f"src/sim/{one}/a.cc", f'#include "sim/{other}/b.h"\n', "may not include")
+        self.bad("src/sim/kernel/a.cc", '#include "spate/sim/world.h"\n', "may not include")
+        self.bad("src/sim/net/a.cc", '#include "spate/sim/disk.h"\n', "sim/net may not include")
+        self.bad("include/spate/sim/link.h", '#include "spate/sim/world.h"\n', "sim/net may not")
+        self.bad("include/spate/sim/world.h", '#include "spate/sim/explore.h"\n', "may not include")
+        self.bad("src/http/codec/a.cc", '#include "spate/sim/link.h"\n', "may not include")
+        self.bad("src/http/server/a.cc", '#include "spate/sim/link.h"\n', "may not include")
+        self.bad("src/sim/a.cc", "int a;\n", "no layer")
+
     def test_the_rooms_of_compat_know_the_house_and_not_each_other(self):
         tree = {"compat/libevent/log.h": "", "compat/libevent/event/base.h": "",
                 "compat/libev/loop.h": ""}

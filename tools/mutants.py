@@ -4,8 +4,10 @@
     tools/mutants.py [--check] [--list] [--quick] [--sample N] [--seed S] [--jobs N] [NAME...]
     tools/mutants.py --random N [--seed S] [--in FOLDER] [--list] [--quick] [--jobs N]
 
-Each file tests/mutants/<area>-<short-name>.mutant is a bug:
+A file of tests/mutants/ has the bugs of one folder in the order of their names; src_net.mutants has
+those of src/net. A blank line separates them. Each is named <area>-<short-name>:
 
+    === buffer-emptied-last
     # The wrong behaviour, in one sentence.
     file: src/net/buffer.cc
     tests: unit streams
@@ -47,8 +49,9 @@ import random_mutants
 from source_tree import files, read
 
 DIRECTORY = "tests/mutants"
-SUFFIX = ".mutant"
+SUFFIX = ".mutants"
 PLACES = ("src/", "include/", "compat/")
+NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 KEYS = {"file", "tests", "filter", "survives"}
 # The time limit of a run: so many times the duration without the bug, and so many seconds more.
 SLOWER = 5
@@ -56,7 +59,8 @@ ATTEMPTS = 4  # At a run without a bug in which all tests pass that are believed
 # The tests that are to find a random bug, by the beginning of the file's name.
 LABELS = (
     ("src/sim/", "sim swarms"), ("include/spate/sim/", "sim swarms"),
-    ("src/http2/", "http"), ("src/http/codec/", "unit http"), ("src/http/coro/", "http coro"),
+    ("src/http2/", "http"), ("src/http/codec/", "unit http"), ("src/http/content/", "unit http"),
+    ("src/http/coro/", "http coro"),
     ("src/http/", "http"), ("include/spate/http/", "http"),
     ("src/tls/", "tls unit"), ("src/net/secure/", "tls"), ("src/c/", "c"), ("include/spate_", "c"),
     ("include/spate.h", "c"), ("src/coro/", "coro"), ("include/spate/coro/", "coro"),
@@ -113,21 +117,55 @@ class Mutant:
         return source.replace(self.original, self.changed)
 
 
+def home_of(file):
+    """Returns the file of tests/mutants/ that has the bugs of this source."""
+    return f"{DIRECTORY}/{os.path.dirname(file).replace('/', '_')}{SUFFIX}"
+
+
+def sections(text):
+    """Yields the line, the name and the text of each bug in a file of tests/mutants/."""
+    start, *parts = re.split(r"^=== (.*)\n", text, flags=re.M)
+    line = start.count("\n") + 1
+    if start:
+        yield 1, "", start
+    for name, body in zip(parts[::2], parts[1::2]):
+        yield line, name, body.rstrip("\n") + "\n"
+        line += body.count("\n") + 1
+
+
+def load_one(root, path, name, text):
+    """Returns one mutant. Raises ValueError with the reason if it cannot be used."""
+    if not NAME.fullmatch(name):
+        raise ValueError("a bug begins with a line === and its name, in lower case with hyphens")
+    mutant = Mutant(name, text)
+    if not os.path.isfile(os.path.join(root, mutant.file)):
+        raise ValueError(f"there is no {mutant.file}")
+    if path != home_of(mutant.file):
+        raise ValueError(f"a bug of {mutant.file} belongs to {home_of(mutant.file)}")
+    mutant.applied_to(read(root, mutant.file))
+    return mutant
+
+
 def load(root):
     """Returns the mutants of a tree by name, and the malformed ones' errors."""
     mutants, problems = {}, []
     for path in files(root):
-        if os.path.dirname(path) != DIRECTORY or not path.endswith(SUFFIX):
+        if os.path.dirname(path) != DIRECTORY or path == random_mutants.EQUIVALENT:
             continue
-        name = os.path.basename(path)[:-len(SUFFIX)]
-        try:
-            mutant = Mutant(name, read(root, path) or "")
-            if not os.path.isfile(os.path.join(root, mutant.file)):
-                raise ValueError(f"there is no {mutant.file}")
-            mutant.applied_to(read(root, mutant.file))
-            mutants[name] = mutant
-        except ValueError as problem:
-            problems.append(f"{path}: {problem}")
+        if not path.endswith(SUFFIX):
+            problems.append(f"{path}:1: the name of a file of bugs ends with {SUFFIX}")
+            continue
+        last = ""
+        for line, name, text in sections(read(root, path) or ""):
+            try:
+                if name in mutants:
+                    raise ValueError("there are two bugs of this name")
+                if name < last:
+                    raise ValueError(f"it stands before {last}, in the order of the names")
+                last = name
+                mutants[name] = load_one(root, path, name, text)
+            except ValueError as problem:
+                problems.append(f"{path}:{line}: {name}: {problem}")
     return mutants, problems
 
 
@@ -490,7 +528,7 @@ def main():
     for problem in problems:
         print(problem)
     if problems or arguments.check:
-        print(f"mutants: {len(mutants) + len(problems)} files, {len(problems)} problems")
+        print(f"mutants: {len(mutants)} bugs, {len(problems)} problems")
         return 1 if problems else 0
     is_random = arguments.random is not None
     picked = (random_mutants.drawn(root, PLACES, arguments.random, arguments.seed,

@@ -21,6 +21,7 @@ filter: A*
 ---
   return count <= most;
 """
+HOME = "tests/mutants/src.mutants"
 SOURCE = "bool fits() {\n  return count < most;\n}\n"
 
 
@@ -64,13 +65,38 @@ class Files(unittest.TestCase):
     def test_a_tree_is_checked(self):
         with tempfile.TemporaryDirectory() as root:
             self.write(root, "src/a.cc", SOURCE)
-            self.write(root, "tests/mutants/good.mutant", GOOD)
-            self.write(root, "tests/mutants/gone.mutant", GOOD.replace("a.cc", "b.cc"))
-            self.write(root, "tests/mutants/bad.mutant", "# Nothing\n")
+            bugs = (("bad", "# Nothing\n"), ("gone", GOOD.replace("a.cc", "b.cc")), ("good", GOOD))
+            self.write(root, HOME, "\n".join(f"=== {name}\n{text}" for name, text in bugs))
             found, problems = mutants.load(root)
         self.assertEqual(list(found), ["good"])
-        self.assertEqual([line.split(":")[0] for line in problems],
-                         ["tests/mutants/bad.mutant", "tests/mutants/gone.mutant"])
+        self.assertEqual([":".join(line.split(":")[:3]) for line in problems],
+                         [f"{HOME}:1: bad", f"{HOME}:4: gone"])
+
+    def test_a_file_has_the_bugs_of_one_folder_by_name(self):
+        good = f"=== good\n{GOOD}"
+        other = GOOD.replace("count", "size")
+        for path, text, expected in (
+                ("tests/mutants/src_b.mutants", good, "belongs to tests/mutants/src.mutants"),
+                ("tests/mutants/good.mutant", good, "ends with .mutants"),
+                (HOME, f"{GOOD}\n{good}", "begins with a line ==="),
+                (HOME, f"=== Not good\n{GOOD}", "begins with a line ==="),
+                (HOME, f"{good}\n{good}", "two bugs of this name"),
+                (HOME, f"{good}\n=== before\n{other}", "before good")):
+            with tempfile.TemporaryDirectory() as root:
+                self.write(root, "src/a.cc", SOURCE + SOURCE.replace("count", "size"))
+                self.write(root, path, text)
+                problem, = mutants.load(root)[1]
+            self.assertIn(expected, problem)
+
+    def test_a_blank_line_between_bugs_belongs_to_neither(self):
+        deletes = GOOD.replace("  return count <= most;\n", "").replace("count", "size")
+        with tempfile.TemporaryDirectory() as root:
+            self.write(root, "src/a.cc", SOURCE + SOURCE.replace("count", "size"))
+            self.write(root, HOME, f"=== deletes\n{deletes}\n=== good\n{GOOD}")
+            found, problems = mutants.load(root)
+        self.assertEqual(problems, [])
+        self.assertEqual([found["deletes"].changed, found["good"].changed],
+                         ["", "  return count <= most;"])
 
     def test_a_sample_is_the_same_for_the_same_seed(self):
         all_of_them = {str(i): i for i in range(100)}
@@ -235,10 +261,11 @@ class AProject(unittest.TestCase):
             for name, text in (("CMakeLists.txt", PROJECT), ("src/a.cc", LIBRARY),
                                ("test.cc", PROGRAM)):
                 Files.write(root, name, text)
-            self.mutant(root, "edge", "  return count < most;", "  return count <= most;")
-            self.mutant(root, "hang", "  return count < most;", "  for (;;);")
-            self.mutant(root, "lives", "  return x + 1;", "  return x + 2;")
-            self.mutant(root, "typo", "  return x + 1;", "  retrun;")
+            bugs = {"edge": self.mutant("  return count < most;", "  return count <= most;"),
+                    "hang": self.mutant("  return count < most;", "  for (;;);"),
+                    "lives": self.mutant("  return x + 1;", "  return x + 2;"),
+                    "typo": self.mutant("  return x + 1;", "  retrun;")}
+            self.write(root, bugs)
             done = self.hunt(root)
             self.assertEqual(done.returncode, 1)
             for line in ("edge: killed by unit small", "lives: SURVIVED: A bug",
@@ -247,7 +274,8 @@ class AProject(unittest.TestCase):
                 self.assertIn(line, done.stdout)
             with open(os.path.join(root, "src/a.cc"), encoding="utf-8") as file:
                 self.assertEqual(file.read(), LIBRARY)
-            self.mutant(root, "lives", "  return x + 1;", "  return x + 2;", "survives: unused\n")
+            bugs["lives"] = bugs["lives"].replace("---", "survives: unused\n---", 1)
+            self.write(root, bugs)
             done = self.hunt(root, "lives", "edge")
             self.assertEqual(done.returncode, 0, done.stdout)
             self.assertIn("lives: survives, as it says: unused", done.stdout)
@@ -261,9 +289,12 @@ class AProject(unittest.TestCase):
             self.assertIn("this fails without any mutant", done.stderr)
 
     @staticmethod
-    def mutant(root, name, original, changed, more=""):
-        Files.write(root, f"tests/mutants/{name}.mutant", f"# A bug\nfile: src/a.cc\ntests: unit\n"
-                    f"{more}---\n{original}\n---\n{changed}\n")
+    def mutant(original, changed):
+        return f"# A bug\nfile: src/a.cc\ntests: unit\n---\n{original}\n---\n{changed}\n"
+
+    @staticmethod
+    def write(root, bugs):
+        Files.write(root, HOME, "\n".join(f"=== {name}\n{bugs[name]}" for name in sorted(bugs)))
 
     @staticmethod
     def hunt(root, *names):

@@ -153,9 +153,13 @@ def hash_comments(text):
         yield from paragraphs(text.count("\n", 0, match.start()) + 1, match.group(), r"^[ \t]*#+")
 
 
-def mutant(text):
-    """The description of a mutant, which precedes the lines that it changes."""
-    yield from hash_comments(text.partition("\n---\n")[0])
+def mutants(text):
+    """The descriptions of mutants: each precedes the lines that its mutant changes."""
+    line = 0
+    for section in re.split(r"(?m)^(?==== )", text):
+        for number, paragraph in hash_comments(section.partition("\n---\n")[0]):
+            yield line + number, paragraph
+        line += section.count("\n")
 
 
 def python(text):
@@ -178,8 +182,8 @@ def extractor(name, text):
     shebang = text[:text.find("\n")] if text.startswith("#!") else ""
     if name.endswith(".md"):
         return markdown
-    if name.endswith(".mutant"):
-        return mutant
+    if name.endswith(".mutants"):
+        return mutants
     if name.endswith(C_LIKE):
         return c_like
     if name.endswith(".py") or "python" in shebang:

@@ -90,8 +90,9 @@ class Extraction(unittest.TestCase):
         self.assertEqual([line for line, _ in marks("tools/run", text)], [2])
 
     def test_a_mutant_has_its_description(self):
-        text = "# It is for nobody.\nfile: a.cc\n---\n# nobody\n---\n\n"
-        self.assertEqual([line for line, _ in marks("tests/mutants/a.mutant", text)], [1])
+        text = "=== a\n# It is for nobody.\nfile: a.cc\n---\n# nobody\n---\n"
+        found = marks("tests/mutants/src.mutants", f"{text}\n{text}")
+        self.assertEqual([line for line, _ in found], [2, 9])
 
     def test_other_files_have_no_prose(self):
         self.assertIsNone(prose.extractor("a.txt", "nobody\n"))

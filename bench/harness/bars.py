@@ -377,6 +377,23 @@ def asgi_bars(results):
         yield at_most(f"asgi, a request of 64 connections: spate / {peer}", ratio, limit)
 
 
+# How much more the instructions of one unit may be at the greatest size than at the smallest.
+SCALE_GROWTH = 1.1
+
+
+def scale_bars(workload):
+    """Instructions of one unit, at the greatest size beside the smallest."""
+    def bars(results):
+        me = results.ours(workload)
+        for operation, _ in results.series(workload):
+            by_size = results.counted(workload, operation, me)
+            first, last = (by_size[size] for size in (min(by_size), max(by_size))) if by_size else (
+                None, None)
+            yield at_most(f"{workload} instructions: {operation} at the greatest size / smallest",
+                          last / first if first and len(by_size) > 1 else None, SCALE_GROWTH)
+    return bars
+
+
 def all_bars(results):
     bars = {"fd": fd_bars, "watchers": watchers_bars, "timers": timers_bars, "post": post_bars,
             "pingpong": pingpong_bars, "header_body": header_body_bars,
@@ -392,7 +409,8 @@ def all_bars(results):
             "idle_http": idle_http_bars, "idle_tls": idle_tls_bars, "programs": programs_bars,
             "anyevent": anyevent_bars, "anyevent_server": anyevent_server_bars,
             "asyncio": asyncio_bars, "asyncio_echo": asyncio_echo_bars,
-            "asyncio_tls": asyncio_tls_bars, "asgi": asgi_bars}
+            "asyncio_tls": asyncio_tls_bars, "asgi": asgi_bars,
+            **{name: scale_bars(name) for name in workloads.GROUPS["scale"]}}
     assert bars.keys() == workloads.ALL.keys()
     return [bar for name, function in bars.items() if name in results.workloads()
             for bar in function(results)]

@@ -8,7 +8,8 @@ import shlex
 import shutil
 import subprocess
 
-from harness import processes, workloads
+from harness import processes
+from harness.contestants import CANNOT, ORDER, TWINNED, VARIANTS, is_twin, twin_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY_DIR = ROOT / "build" / "bench"
@@ -35,7 +36,7 @@ class Contestant:
 
     @property
     def environment(self):
-        if not workloads.is_twin(self.name):
+        if not is_twin(self.name):
             return dict(os.environ)
         paths = [str(DROPINS), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
         return {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(paths)}
@@ -53,13 +54,13 @@ class Contestant:
 
     def wrong_libraries(self):
         """Paths of libraries that are spate's and should not be, or should be and are not."""
-        wanted = workloads.is_twin(self.name)
+        wanted = is_twin(self.name)
         return [path for path in self.replaceable().values()
                 if (pathlib.Path(path).parent == DROPINS) != wanted]
 
     def twin(self):
         """Returns this contestant on spate's drop-in. It counts as available until it is built."""
-        twin = dataclasses.replace(self, name=workloads.twin_of(self.name))
+        twin = dataclasses.replace(self, name=twin_of(self.name))
         if twin.left_out or not os.path.exists(self.program) or twin.replaceable():
             return twin
         return dataclasses.replace(twin, left_out="spate's drop-in for it is not built")
@@ -83,7 +84,7 @@ def build(workload):
     """
     nice = ["nice"] if shutil.which("nice") else []
     targets = [f"bench_of_{workload}"]
-    if workload in workloads.TWINNED:
+    if workload in TWINNED:
         targets.append("bench_dropins")
     done = run(*nice, "cmake", "--build", "--preset", "bench", "-j",
                str(len(os.sched_getaffinity(0))), "--target", *targets, "--", "-k", "0")
@@ -95,7 +96,7 @@ def can_be_built(contestant):
     files = [str(path.relative_to(BINARY_DIR))
              for path in map(pathlib.Path, (contestant.binary, contestant.program))
              if path.is_relative_to(BINARY_DIR)]
-    if workloads.is_twin(contestant.name):
+    if is_twin(contestant.name):
         files.append("bench_dropins")
     return not files or run("ninja", "-C", str(BINARY_DIR), *files).returncode == 0
 
@@ -129,14 +130,14 @@ def contestants():
     """All contestants of the last build, those left out included, in the order of the tables."""
     found = []
     for row in json.loads(MANIFEST.read_text()):
-        variants = workloads.VARIANTS.get((row["workload"], row["contestant"]),
+        variants = VARIANTS.get((row["workload"], row["contestant"]),
                                           {row["contestant"]: {}})
         for name, arguments in variants.items():
-            reason = row["left_out"] or workloads.CANNOT.get((row["workload"], name), "")
+            reason = row["left_out"] or CANNOT.get((row["workload"], name), "")
             original = Contestant(row["workload"], name, row["binary"], row["program"],
                                   (*row["arguments"].items(), *arguments.items()), reason)
             found.append(original)
-            if row["contestant"] in workloads.TWINNED.get(row["workload"], ()):
+            if row["contestant"] in TWINNED.get(row["workload"], ()):
                 found.append(original.twin())
-    rank = {name: i for i, name in enumerate(workloads.ORDER)}
+    rank = {name: i for i, name in enumerate(ORDER)}
     return sorted(found, key=lambda c: (rank.get(c.name, len(rank)), c.name))

@@ -1,8 +1,9 @@
 """The timed repetitions of each case, interleaved."""
 import time
 
-from harness import machine, runner, stats, workloads
+from harness import machine, runner, stats
 from harness.absences import FAILED, Absence
+from harness.workload import RATES
 
 # A cell is run again while its samples lie farther apart than this share of their median, and has
 # been repeated less often than this.
@@ -14,7 +15,7 @@ def best(outputs):
     """One output with the best value of each metric: a repetition of several program runs."""
     merged = outputs[0]
     for name in merged.metrics:
-        choose = max if name in workloads.RATES else min
+        choose = max if name in RATES else min
         merged.metrics[name] = choose(o.metrics[name] for o in outputs if name in o.metrics)
     return merged
 

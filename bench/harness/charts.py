@@ -7,7 +7,8 @@ import dataclasses
 import html
 import math
 
-from harness import subjects, workloads
+from harness import subjects
+from harness.contestants import is_floor
 
 WIDTH = 380
 TEXT = 10.5  # of all text but that of the ticks
@@ -46,7 +47,7 @@ def family(name):
 
 def look(name):
     """Returns the attributes of a contestant's elements."""
-    kind = "ours" if name == "spate" else "floor" if workloads.is_floor(name) else (
+    kind = "ours" if name == "spate" else "floor" if is_floor(name) else (
         "variant" if "_" in name else "plain")
     return f'class="{kind}" style="--c:var(--{family(name)},var(--other))"'
 

@@ -16,8 +16,9 @@ import shutil
 import tempfile
 import time
 
-from harness import build, runner, workloads
+from harness import build, runner
 from harness.absences import FAILED, LATER, Absence
+from harness.contestants import can_be_counted
 from harness.schedule import COUNTS
 
 CACHE = build.BINARY_DIR / "counts"
@@ -103,7 +104,7 @@ def jobs_of(workload, contestants):
     kinds = [kind for kind, tool in TOOLS.items() if shutil.which(tool)]
     return [(kind, c, spec) for c in contestants for spec in workload.counts for kind in kinds
             if kind in spec.kinds and c.name not in spec.without
-            and (kind != "instructions" or workloads.can_be_counted(c.name))]
+            and (kind != "instructions" or can_be_counted(c.name))]
 
 
 def measure(workload, contestants, sink, absent, progress=lambda text: None, end=math.inf):
@@ -128,6 +129,6 @@ def measure(workload, contestants, sink, absent, progress=lambda text: None, end
             if absence:
                 absent(absence)
             if value is not None:
-                sink({"workload": workload.name, "params": {"op": spec.name},
+                sink({"workload": workload.name, "params": spec.params,
                       "contestant": c.name, "version": "", "metric": f"{kind}_per_op",
                       "unit": f"{kind}/op", "value": value, "repeat": 0})

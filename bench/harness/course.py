@@ -5,13 +5,14 @@ import time
 
 from harness import build, cells, closing, counts, equal_work, smoke, stats, summary, workloads
 from harness.absences import LEFT_OUT, WRONG, Absence
+from harness.contestants import is_main
 from harness.schedule import BUILD, COUNTS, EQUAL_WORK, Progress, Schedule, in_words
 
 QUICK_TIMEOUT_S = 120  # of a program run, most of which take less than a second
 
 
-def counts_part(workload, is_main):
-    return workload, COUNTS, "main" if is_main else "other"
+def counts_part(workload, of_main):
+    return workload, COUNTS, "main" if of_main else "other"
 
 
 class Course:
@@ -111,13 +112,13 @@ class Course:
         for tool in counts.missing_tools():
             self._absent(Absence(LEFT_OUT, "counts", tool, "", f"{tool} is not installed"))
         # The twins and the variants of each workload are last, in case the time is used up.
-        for is_main in (True, False):
+        for of_main in (True, False):
             for name, (workload, able) in self._prepared.items():
                 begin = time.monotonic()
-                part = [c for c in able if workloads.is_main(c.name) == is_main]
+                part = [c for c in able if is_main(c.name) == of_main]
                 counts.measure(workload, part, self._rows.append, self._absent, self._tell,
                                self._end)
-                self._schedule.ran(counts_part(name, is_main), time.monotonic() - begin)
+                self._schedule.ran(counts_part(name, of_main), time.monotonic() - begin)
 
     # --- What they share ---
 
@@ -138,8 +139,8 @@ class Course:
         if is_new:
             self._schedule.plan((name, EQUAL_WORK, ""))
         if workload.counts and not self._options.no_counts:
-            for is_main in (True, False):
-                self._schedule.plan(counts_part(name, is_main))
+            for of_main in (True, False):
+                self._schedule.plan(counts_part(name, of_main))
         if not self._options.only_counts:
             for cell in cells.cells_of(workload, [c for c in contestants if not c.left_out]):
                 cell.plan(self._schedule, self._options.repeat)

@@ -15,19 +15,19 @@ def larger_sizes():
     return [pairs for pairs in (20000, 50000, 100000) if 2 * pairs + 100 <= most_descriptors()]
 
 
-def possible(workload, connections):
-    """Returns the numbers of connections for which server and client may each open enough
-    descriptors."""
-    allowed = [n for n in connections if n + 100 <= most_descriptors()]
+def possible(workload, connections, processes_of=lambda n: 1):
+    """Returns the numbers of connections for which each process of the server and of the client may
+    open enough descriptors."""
+    needed = {n: n // processes_of(n) + 100 for n in connections}
     for n in connections:
-        if n not in allowed:
-            say_left_out(workload, n)
-    return allowed
+        if needed[n] > most_descriptors():
+            say_left_out(workload, n, needed[n])
+    return [n for n in connections if needed[n] <= most_descriptors()]
 
 
 @functools.cache
-def say_left_out(workload, connections):
+def say_left_out(workload, connections, needed):
     """Prints the line once, however often the workload is made."""
-    print(f"bench: {workload}: {connections:,} connections left out: they need "
-          f"{connections + 100:,} file descriptors, and the hard limit is {most_descriptors():,} "
-          "(ulimit -Hn)", file=sys.stderr)
+    print(f"bench: {workload}: {connections:,} connections left out: they need {needed:,} file "
+          f"descriptors in a process, and the hard limit is {most_descriptors():,} (ulimit -Hn)",
+          file=sys.stderr)

@@ -2,10 +2,18 @@
 import random
 
 from harness import absences, build, workloads
+from harness.contestants import CANNOT, TWINNED, VARIANTS, twin_of
+from harness.workload import RATES
 
 FACTORS = {"floor": 0.9, "spate": 1.0, "libev": 1.15, "libuv": 1.1, "asio": 1.3, "libevent": 2.5}
 LOADED = {"pingpong": "echo", "threads": "echo", "churn": "echo", "idle": "echo", "latency": "echo",
           "idle_http": "http", "idle_tls": "tls", "idle_websocket": "websocket"}
+SCALED = {"scale_plain": ("spate", "floor", "asio", "libuv"),
+          "scale_tls": ("spate", "floor", "asio"),
+          "scale_http": ("spate", "floor", "beast", "nginx"),
+          "scale_websocket": ("spate", "floor", "beast"),
+          "scale_topics": ("spate", "floor", "beast"),
+          "scale_timers": ("spate", "floor", "asio", "libuv")}
 PERL_SYSTEMS = ("spate", "spate_any", "spate_ae", "ev", "ev_any", "ev_ae", "perl", "glib")
 PYTHON_LOOPS = ("spate", "asyncio", "uvloop", "rloop", "zuvloop")
 ASGI_SERVERS = ("spate", "spate_uvicorn", "uvicorn_asyncio", "uvicorn_uvloop", "granian",
@@ -34,26 +42,27 @@ def contestants(workload):
         return
     if workload in ("asyncio", "asyncio_echo", "asyncio_tls"):
         for name in PYTHON_LOOPS if workload == "asyncio" else PYTHON_SERVERS:
-            if (workload, name) not in workloads.CANNOT:
+            if (workload, name) not in CANNOT:
                 yield name
         return
-    if workload == "asgi":
-        yield from ASGI_SERVERS
+    if workload in SCALED or workload == "asgi":
+        yield from SCALED.get(workload, ASGI_SERVERS)
         return
     directory = build.ROOT / "bench" / "workloads" / LOADED.get(workload, workload)
     for path in sorted(directory.iterdir()):
         if path.stem in ("load", "ready_made") or path.suffix not in CONTESTANTS:
             continue
-        for name in workloads.VARIANTS.get((workload, path.stem), [path.stem]):
-            if (workload, name) not in workloads.CANNOT:
+        for name in VARIANTS.get((workload, path.stem), [path.stem]):
+            if (workload, name) not in CANNOT:
                 yield name
-                if path.stem in workloads.TWINNED.get(workload, ()):
-                    yield workloads.twin_of(name)
+                if path.stem in TWINNED.get(workload, ()):
+                    yield twin_of(name)
 
 
 def row(workload, name, metric, value, **more):
+    unit = "B" if metric.endswith("_per_connection") else metric.rsplit("_", 1)[-1]
     return {"workload": workload, "contestant": name, "version": "1", "metric": metric,
-            "unit": metric.rsplit("_", 1)[-1], "value": value, "repeat": 0, **more}
+            "unit": unit, "value": value, "repeat": 0, **more}
 
 
 def sample_rows(chance, workload, case, name):
@@ -65,7 +74,7 @@ def sample_rows(chance, workload, case, name):
                 size *= 1 + value
         for repeat in range(5):
             cost = factor * size**0.6 * 100 * chance.lognormvariate(0, 0.03)
-            value = 1e9 / cost if metric in workloads.RATES else cost
+            value = 1e9 / cost if metric in RATES else cost
             yield {**row(workload.name, name, metric, value, params={}, case=dict(case.key)),
                    "repeat": repeat, "steal": 0.01, "load": 0.2}
 
@@ -85,4 +94,4 @@ def rows():
             for count in workload.counts:
                 for kind in count.kinds:
                     value = chance.uniform(50, 3000) if kind == "instructions" else 2.01
-                    yield row(title, name, f"{kind}_per_op", value, params={"op": count.name})
+                    yield row(title, name, f"{kind}_per_op", value, params=count.params)

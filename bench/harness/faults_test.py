@@ -18,6 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from harness import absences, build, cells, closing, counts, equal_work, example  # noqa: E402
 from harness import processes, report, runner, schedule, smoke, stats, summary  # noqa: E402
 from harness import workloads  # noqa: E402
+from harness.workload import Case, Count, Workload  # noqa: E402
 
 GOOD = """
     print('{"version": "1", "library": ""}')
@@ -91,9 +92,9 @@ class Fakes(unittest.TestCase):
         return build.Contestant("pingpong", name, str(file), str(file), (), "")
 
     def workload(self, count=1):
-        cases = [workloads.Case({"connections": n + 1}) for n in range(count)]
-        spec = workloads.Count("message", "message", {"messages": 2}, {"messages": 4})
-        return workloads.Workload("pingpong", cases, cases[:1], [spec], pinned=False)
+        cases = [Case({"connections": n + 1}) for n in range(count)]
+        spec = Count("message", "message", {"messages": 2}, {"messages": 4})
+        return Workload("pingpong", cases, cases[:1], [spec], pinned=False)
 
     def time(self, workload, contestants, repeats=2):
         cells.run_all(cells.cells_of(workload, contestants), repeats, self.schedule,
@@ -270,7 +271,8 @@ class WholeRun(Fakes):
         import pathlib, sys
         sys.path.insert(0, {bench!r})
         from unittest import mock
-        from harness import build, workloads
+        from harness import build, counts, workloads
+        from harness.workload import Case, Count, Workload
         root = pathlib.Path({directory!r})
         contestants = [build.Contestant("pingpong", n, str(root / n), str(root / n), (), "")
                        for n in {names!r}]
@@ -279,9 +281,10 @@ class WholeRun(Fakes):
         build.configure = lambda: None
         build.build = lambda workload: "error: no such header"
         build.can_be_built = lambda contestant: contestant.name != "libev"
-        spec = workloads.Count("message", "message", {{"messages": 2}}, {{"messages": 4}})
-        cases = [workloads.Case({{"connections": n}}) for n in (1, 2)]
-        workloads.ALL = {{"pingpong": lambda quick: workloads.Workload(
+        counts.TOOLS = {{}}
+        spec = Count("message", "message", {{"messages": 2}}, {{"messages": 4}})
+        cases = [Case({{"connections": n}}) for n in (1, 2)]
+        workloads.ALL = {{"pingpong": lambda quick: Workload(
             "pingpong", cases, cases[:1], [spec], pinned=False)}}
         import importlib.machinery, importlib.util
         loader = importlib.machinery.SourceFileLoader("run", {bench!r} + "/run")
@@ -291,14 +294,14 @@ class WholeRun(Fakes):
             sys.exit(run.main())
     """
 
-    def start(self, *options, build="--no-build", **contestants):
+    def start(self, *options, build="--no-build", counts="--no-counts", **contestants):
         for name, code in contestants.items():
             self.contestant(name, code)
         program = textwrap.dedent(self.PROGRAM).format(
             bench=str(pathlib.Path(__file__).resolve().parents[1]), directory=str(self.directory),
             names=list(contestants))
-        command = [sys.executable, "-c", program, "--no-counts", "--report", str(self.directory),
-                   "--json", str(self.directory / "rows"), *filter(None, [build]), *options]
+        command = [sys.executable, "-c", program, "--report", str(self.directory),
+                   "--json", str(self.directory / "rows"), *filter(None, [build, counts]), *options]
         return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def finish(self, process):
@@ -313,6 +316,12 @@ class WholeRun(Fakes):
         for text in (printed, told, page):
             self.assertIn("it was ended by signal 11", text)
         self.assertIn("smoke: failed", printed)
+
+    def test_counts_follow_the_times(self):
+        status, printed, told, _ = self.finish(
+            self.start("--smoke", counts="", spate=GOOD, libuv=GOOD))
+        self.assertEqual(status, 0, printed + told)
+        self.assertIn("smoke: every contestant works", printed)
 
     def test_a_failure_alone_does_not_fail_a_run_but_unequal_work_does(self):
         unequal = GOOD.replace('"bytes", "value": 5', '"bytes", "value": 6')

@@ -13,7 +13,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from harness import example, report, stats  # noqa: E402
 
-WIDTHS = (1280, 400)
+WIDTHS = (1280, 400, 360)
 SKIPPED = 77  # CTest's status for a skipped test
 
 CHECK = """

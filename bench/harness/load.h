@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <sstream>
@@ -121,6 +122,21 @@ class ServerProcess {
     return resident * std::uint64_t(sysconf(_SC_PAGESIZE));
   }
 
+  // Returns how many descriptors the server has open. Since Linux 6.2 the size of the directory
+  // says that.
+  std::size_t open_descriptors() const {
+    const std::string path = "/proc/" + std::to_string(pid_) + "/fd";
+    struct stat about = {};
+    if (stat(path.c_str(), &about) != 0) bench_die(path.c_str());
+    if (about.st_size > 0) return std::size_t(about.st_size);
+    DIR* directory = opendir(path.c_str());
+    std::size_t count = 0;
+    while (const dirent* entry = directory == nullptr ? nullptr : readdir(directory))
+      count += entry->d_name[0] == '.' ? 0 : 1;
+    if (directory != nullptr) closedir(directory);
+    return count;
+  }
+
   [[noreturn]] static void fail(const char* what) {
     fprintf(stderr, "%s\n", what);
     exit(1);
@@ -211,14 +227,21 @@ class MemoryGrowth {
 inline constexpr long kUntilRestMs = 2500;
 
 // A connected socket, non-blocking. Blocking connects are answered at once on the loopback device:
-// the backlog has room for all.
-inline int bench_connect(const sockaddr_in& to) {
+// the backlog has room for all. `from` is a source address; each has its own ports.
+inline int bench_connect(const sockaddr_in& to, const sockaddr_in* from = nullptr) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0 && (errno == EMFILE || errno == ENFILE))
     ServerProcess::fail("too few file descriptors for so many connections (ulimit -Hn)");
-  if (fd < 0 || connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0)
-    bench_die("connect");
   const int on = 1;
+  if (fd >= 0 && from != nullptr) {
+    setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+    if (bind(fd, reinterpret_cast<const sockaddr*>(from), sizeof *from) != 0) bench_die("bind");
+  }
+  if (fd < 0 || connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) {
+    if (errno == EADDRNOTAVAIL)
+      ServerProcess::fail("no local port is left (net.ipv4.ip_local_port_range)");
+    bench_die("connect");
+  }
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0) bench_die("fcntl");
   return fd;

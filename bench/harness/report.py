@@ -1,18 +1,24 @@
 """Writes the results as one self-contained HTML file: first the peers' own benchmarks."""
 import collections
+import dataclasses
 import html
 import pathlib
 import statistics
 import string
 
-from harness import absences, bars, charts, stats, subjects, workloads
+from harness import absences, bars, charts, pictures, stats, subjects
+from harness.contestants import PAIRS_ONLY, is_floor, is_twin, original_of
 from harness.subjects import (
     SUBJECTS, case_words, count_words, factor, metric_words, number, telling)
+from harness.workload import METRICS, RATES
 
 TEMPLATE = pathlib.Path(__file__).resolve().parents[1] / "report" / "template.html"
 
 # On the same program as spate's other contestants; in the tables, but not in the charts.
 NOT_DRAWN = {"spate_poll", "spate_select"}
+
+PICTURES = "pictures"  # the directory beside the page
+MOST_ROWS = 24  # of a table that is not folded
 
 
 def tag(name, inner, kind="", **attributes):
@@ -50,6 +56,19 @@ def amount(value, unit):
 
 # --- Charts ---
 
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    title: str
+    words: str
+    drawing: str
+
+    def html(self):
+        caption = tag("b", html.escape(self.title))
+        if self.words:
+            caption += f" {html.escape(self.words)}"
+        return tag("figure", tag("figcaption", caption) + self.drawing)
+
+
 def point_of(results, workload, key, metric, name):
     median = results.median(workload, key, metric, name)
     if not charts.has_place(median):
@@ -60,7 +79,7 @@ def point_of(results, workload, key, metric, name):
 
 def drawn(results, workload):
     return [n for n in results.contestants(workload)
-            if n not in NOT_DRAWN and not workloads.is_twin(n)]
+            if n not in NOT_DRAWN and not is_twin(n)]
 
 
 def along(keys, axis):
@@ -72,10 +91,16 @@ def along(keys, axis):
 
 
 def figures(results, subject):
+    """All of a subject that have something to show."""
+    found = [*case_figures(results, subject), *series_figures(results, subject.workload)]
+    return [figure for figure in found if figure]
+
+
+def case_figures(results, subject):
     """Lines over the subject's axes where there are two cases to connect; else a row each."""
     keys = subject.cases(results)
     names = telling(keys)
-    for metric in workloads.METRICS[subject.workload]:
+    for metric in METRICS[subject.workload]:
         covered = set()
         for axis in subject.axes:
             for group in along(keys, axis):
@@ -87,14 +112,25 @@ def figures(results, subject):
                 yield dot_figure(results, subject.workload, metric, key, names)
 
 
-def captioned(title, words, drawing):
-    caption = tag("b", html.escape(title)) + (f" {html.escape(words)}" if words else "")
-    return tag("figure", tag("figcaption", caption) + drawing)
+def series_figures(results, workload):
+    """Instructions an operation over the size, where they were counted at several."""
+    for operation, axis in results.series(workload):
+        lines = []
+        for name in drawn_counts(results, workload):
+            points = {size: charts.Point(value, value, value)
+                      for size, value in results.counted(workload, operation, name).items()
+                      if charts.has_place(value)}
+            if len(points) > 1:
+                lines.append(charts.Line(name, points))
+        if lines:
+            title = f"Instructions: {operation.replace('_', ' ')}"
+            yield Figure(title, "", charts.line_chart(lines, axis, "", {}, f"{title}, over {axis}"))
 
 
-def grid(drawings):
+def grid(found):
     """Two or four of them are larger, two a row."""
-    return tag("div", "\n".join(drawings), "figures two" if len(drawings) in (2, 4) else "figures")
+    return tag("div", "\n".join(figure.html() for figure in found),
+               "figures two" if len(found) in (2, 4) else "figures")
 
 
 def line_figure(results, workload, metric, axis, keys, names):
@@ -105,13 +141,13 @@ def line_figure(results, workload, metric, axis, keys, names):
         if points:
             lines.append(charts.Line(name, points))
     if not lines:
-        return ""
+        return None
     cases = set(keys)
     verdicts = {dict(v.key)[axis]: v for v in results.verdicts(workload, [metric])
                 if v.key in cases}
     words = case_words(keys[0], names - {axis})
     title = metric_words(metric).capitalize()
-    return captioned(title, words, charts.line_chart(
+    return Figure(title, words, charts.line_chart(
         lines, axis, results.units[metric], verdicts, f"{title} {words}, over {axis}"))
 
 
@@ -123,14 +159,17 @@ def dot_figure(results, workload, metric, key, names):
             rows.append(charts.Row(name, point, amount(point.value, results.units[metric])))
     title, words = metric_words(metric).capitalize(), case_words(key, names)
     if not rows:
-        return ""
-    return captioned(title, words, charts.dot_chart(rows, metric in workloads.RATES,
-                                                    f"{title} {words}"))
+        return None
+    return Figure(title, words, charts.dot_chart(rows, metric in RATES,
+                                                 f"{title} {words}"))
 
 
 def count_figures(results, workload):
-    """A figure an operation: instructions, and beside them the system calls."""
+    """A figure an operation: instructions, and beside them the system calls. A series is a curve
+    beside its workload."""
     for operation in results.operations(workload):
+        if results.is_in_series(workload, operation):
+            continue
         rows = []
         for name in drawn_counts(results, workload):
             value = (results.count(workload, operation, "instructions", name) or
@@ -139,13 +178,13 @@ def count_figures(results, workload):
                 rows.append(charts.Row(name, charts.Point(value, value, value),
                                        count_words(results, workload, operation, name)))
         if rows:
-            yield captioned(operation.capitalize(), f"({workload})",
-                            charts.dot_chart(rows, False, f"counts of {operation}"))
+            yield Figure(operation.capitalize(), f"({workload})",
+                         charts.dot_chart(rows, False, f"counts of {operation}"))
 
 
 def drawn_counts(results, workload):
     names = {n for w, _, _, n in results.counts if w == workload}
-    return [n for n in sorted(names) if n not in NOT_DRAWN and not workloads.is_twin(n)]
+    return [n for n in sorted(names) if n not in NOT_DRAWN and not is_twin(n)]
 
 
 # --- What everybody reads ---
@@ -176,7 +215,7 @@ def summary_table(results):
             link = tag("a", html.escape(subject.title), href=f"#s{number_}")
             rows.append(summary_row(link, verdicts, telling(subject.cases(results))))
     for workload in results.workloads():
-        verdicts = results.twin_verdicts(workload, workloads.METRICS[workload])
+        verdicts = results.twin_verdicts(workload, METRICS[workload])
         if verdicts:
             link = tag("a", f"Drop-in: {html.escape(workload)}", href="#dropin")
             rows.append(summary_row(link, verdicts, telling(results.cases(workload))))
@@ -200,7 +239,7 @@ def totals(results):
 def verdict_table(results, subject):
     names = telling(subject.cases(results))
     me, rows = results.ours(subject.workload), []
-    floors = [n for n in results.contestants(subject.workload) if workloads.is_floor(n)]
+    floors = [n for n in results.contestants(subject.workload) if is_floor(n)]
     for v in subject.verdicts(results):
         spread = "" if v.spread is None else f"{v.spread.low:.2f}–{v.spread.high:.2f}"
         row = [plain(subjects.where(v, names))]
@@ -230,15 +269,35 @@ def subject_section(results, number_, subject):
     if verdicts:
         told = subjects.in_one_sentence(verdicts, telling(subject.cases(results)))
         parts.append(tag("p", html.escape(told), "winner"))
-    parts.append(grid(list(figures(results, subject))))
-    if verdicts:
+    drawn_ones = figures(results, subject)
+    parts.append(grid(drawn_ones))
+    if drawn_ones:
+        link = tag("a", "These charts as a picture", href=f"{PICTURES}/{picture_name(subject)}")
+        parts.append(tag("p", link, "after"))
+    if len(verdicts) > MOST_ROWS:
+        parts.append(folded(f"{len(verdicts)} comparisons with the best peer",
+                            verdict_table(results, subject)))
+    elif verdicts:
         parts.append(verdict_table(results, subject))
     return tag("section", "\n".join(parts))
 
 
+def picture_name(subject):
+    """Returns the name of the file with the charts of a subject."""
+    return "-".join([subject.workload, *(f"{k}-{v}" for k, v in subject.fixed)]) + ".svg"
+
+
+def write_pictures(results, run, directory):
+    for _, subject in present(results):
+        drawn_ones = figures(results, subject)
+        if drawn_ones and subject.workload not in PAIRS_ONLY:
+            pictures.write(directory, picture_name(subject), pictures.picture(
+                subject.title, subject.measured, run, drawn_ones, TEMPLATE.read_text()))
+
+
 def counts_section(results):
     drawings = [figure for workload in dict.fromkeys(w for w, _, _, _ in results.counts)
-                if workload not in workloads.PAIRS_ONLY
+                if workload not in PAIRS_ONLY
                 for figure in count_figures(results, workload)]
     if not drawings:
         return tag("p", "This run did not count them.")
@@ -266,7 +325,7 @@ def sample_cell(results, workload, key, metric, name, reference):
     text = f"{number(statistics.median(values))} [{number(min(values))}…{number(max(values))}]"
     if name == reference:
         return text, "n own"
-    found = (results.verdict(workload, key, metric, name, reference) if workloads.is_twin(name)
+    found = (results.verdict(workload, key, metric, name, reference) if is_twin(name)
              else results.verdict(workload, key, metric, reference, name))
     return (f"{text} {factor(found.factor)}", f"n {found.word}") if found else (text, "n")
 
@@ -274,7 +333,7 @@ def sample_cell(results, workload, key, metric, name, reference):
 def sample_tables(results, workload, names, reference_of):
     """A table a metric, and that of the counts."""
     for metric in results.metrics(workload):
-        direction = "more is better" if metric in workloads.RATES else "less is better"
+        direction = "more is better" if metric in RATES else "less is better"
         unit = subjects.unit(results.units[metric])
         yield tag("h4", html.escape(f"{metric}, {unit} ({direction})"))
         yield table(["", *names],
@@ -290,15 +349,15 @@ def sample_tables(results, workload, names, reference_of):
 
 def workload_details(results, workload):
     parts, paired = [], [name for pair in results.pairs(workload) for name in pair]
-    if workload not in workloads.PAIRS_ONLY:
-        names = [n for n in results.contestants(workload) if not workloads.is_twin(n)]
+    if workload not in PAIRS_ONLY:
+        names = [n for n in results.contestants(workload) if not is_twin(n)]
         reference = results.reference(workload)
         parts.append(tag("p", f"Median [least…greatest], then how many times as good "
                               f"{html.escape(reference)} is, shaded by the verdict."))
         parts += sample_tables(results, workload, names, lambda n: reference)
     if paired:
         parts.append(tag("p", "The same program on spate's drop-in, beside its original."))
-        parts += sample_tables(results, workload, paired, workloads.original_of)
+        parts += sample_tables(results, workload, paired, original_of)
     return folded(f"{workload}: every sample", "\n".join(parts))
 
 
@@ -306,7 +365,7 @@ def dropin_details(results):
     rows = []
     for workload in results.workloads():
         names = telling(results.cases(workload))
-        for v in results.twin_verdicts(workload, workloads.METRICS[workload]):
+        for v in results.twin_verdicts(workload, METRICS[workload]):
             spread = "" if v.spread is None else f"{v.spread.low:.2f}–{v.spread.high:.2f}"
             rows.append([plain(f"{workload}: {v.other}, {subjects.where(v, names)}"),
                          (factor(v.factor), "n"), plain(spread, "n"), (badge(v.word), "")])
@@ -368,12 +427,13 @@ def write_html(results, described, path):
                folded("The machine", table(["", ""], [[plain(k), plain(v)]
                                                       for k, v in machine.items()]))]
     sections = [subject_section(results, i, s) for i, s in present(results)
-                if s.workload not in workloads.PAIRS_ONLY]
+                if s.workload not in PAIRS_ONLY]
+    run = (f"{described['begun']}, spate at {described['commit']}, {described['processor']}, "
+           f"{described['cores']} processors, Linux {described['kernel']}")
+    write_pictures(results, run, path.parent / PICTURES)
     page = string.Template(TEMPLATE.read_text()).substitute(
         totals=totals(results), holes=holes_section(results), summary=summary_table(results),
         sections="\n".join(sections),
         counts=counts_section(results), details="\n".join(details),
-        run=html.escape(f"{described['begun']}, spate at {described['commit']}, "
-                        f"{described['processor']}, {described['cores']} processors, Linux "
-                        f"{described['kernel']}; {disturbance_words(results)}."))
+        run=html.escape(f"{run}; {disturbance_words(results)}."))
     path.write_text(page, encoding="utf-8")

@@ -33,6 +33,7 @@ def arguments():
     parser.add_argument("--client", required=True, help="what loads it")
     parser.add_argument("--connections", type=int, default=50)
     parser.add_argument("--requests", type=int, default=10000)
+    parser.add_argument("--processes", type=int, default=1, help="how many servers")
     parser.add_argument("--under", default="", help="a tool that is to run the server")
     return parser.parse_known_args()[0]
 
@@ -122,8 +123,15 @@ def load(options, server, *words):
 
 def load_there(options, server, port):
     """As a client of ours, with all our arguments, loads a server that it has not started."""
-    text, _ = load(options, server, *sys.argv[1:], "--external", str(port), "--pid",
-                   str(server.pid))
+    return load_all(options, [(server, port)])
+
+
+def load_all(options, servers):
+    """Loads several servers, (process, port) each, with one client."""
+    ports, pids = ([str(each) for each in column]
+                   for column in zip(*((port, server.pid) for server, port in servers)))
+    text, _ = load(options, servers[0][0], *sys.argv[1:], "--external", ",".join(ports), "--pid",
+                   ",".join(pids))
     return text
 
 

@@ -4,7 +4,9 @@ import dataclasses
 import math
 import statistics
 
-from harness import absences, workloads
+from harness import absences
+from harness.contestants import ORDER, OURS, is_floor, is_peer, twin_of
+from harness.workload import RATES
 
 AHEAD, LEVEL, BEHIND = "ahead", "level", "behind"
 
@@ -88,6 +90,7 @@ class Results:
     def __init__(self, rows):
         self._samples = collections.defaultdict(dict)
         self.units, self.versions, self.libraries, self.counts = {}, {}, {}, {}
+        self._series = {}  # (workload, operation) -> (axis, {size: the name of the count})
         self.disturbances = []  # (steal, load) of each repetition of a contestant in a case
         self.absences = [absences.of_row(row) for row in rows if "absent" in row]
         seen = set()
@@ -97,6 +100,7 @@ class Results:
             if row["metric"].endswith("_per_op"):
                 self.counts[row["workload"], row["params"]["op"], row["metric"],
                             row["contestant"]] = row["value"]
+                self._note_series(row["workload"], row["params"])
                 continue
             key = tuple(row["case"].items())
             place = self._samples[row["workload"], key, row["metric"]]
@@ -128,7 +132,7 @@ class Results:
         return list(dict.fromkeys(m for w, _, m in self._samples if w == workload))
 
     def contestants(self, workload):
-        rank = {name: i for i, name in enumerate(workloads.ORDER)}
+        rank = {name: i for i, name in enumerate(ORDER)}
         names = {n for (w, _, _), by_name in self._samples.items() if w == workload
                  for n in by_name}
         return sorted(names, key=lambda n: (rank.get(n, len(rank)), n))
@@ -136,11 +140,11 @@ class Results:
     def pairs(self, workload):
         """(contestant, its twin on spate's drop-in) of those that were both run."""
         names = self.contestants(workload)
-        return [(name, workloads.twin_of(name)) for name in names
-                if workloads.twin_of(name) in names]
+        return [(name, twin_of(name)) for name in names
+                if twin_of(name) in names]
 
     def peers(self, workload):
-        return [n for n in self.contestants(workload) if workloads.is_peer(n)]
+        return [n for n in self.contestants(workload) if is_peer(n)]
 
     def samples(self, workload, key, metric, contestant):
         """Values in the order of the repetitions; empty when it was not run."""
@@ -167,7 +171,7 @@ class Results:
         """The peer with the best median, or None."""
         found = [(self.median(workload, key, metric, n), n) for n in self.peers(workload)]
         found = [pair for pair in found if pair[0] is not None]
-        choose = max if metric in workloads.RATES else min
+        choose = max if metric in RATES else min
         return choose(found)[1] if found else None
 
     def verdict(self, workload, key, metric, contestant, other):
@@ -176,7 +180,7 @@ class Results:
         others = self.samples(workload, key, metric, other) if other else []
         if not mine or not others:
             return None
-        factor, spread, word = compare(mine, others, metric in workloads.RATES)
+        factor, spread, word = compare(mine, others, metric in RATES)
         if metric not in EXACT and min(len(mine), len(others)) < FEWEST_SAMPLES:
             word = ""
         return Verdict(workload, key, metric, contestant, other, factor, spread, word)
@@ -198,13 +202,13 @@ class Results:
     def ours(self, workload):
         """The contestant that stands for spate, or None."""
         names = self.contestants(workload)
-        return next((n for n in names if n in workloads.OURS), None)
+        return next((n for n in names if n in OURS), None)
 
     def cost_ratio(self, workload, key, metric, contestant, reference):
         """Median over the repetitions of contestant / reference; over 1 is worse, for rates too."""
         places = self._samples.get((workload, key, metric), {})
         return paired_ratio(places.get(contestant, {}), places.get(reference, {}),
-                            inverted=metric in workloads.RATES)
+                            inverted=metric in RATES)
 
     def across(self, workload, metric, contestant, key, reference_key):
         """Median over the repetitions of one case / another case of the same contestant."""
@@ -216,7 +220,7 @@ class Results:
         """Returns the contestant that ratios are relative to: spate; without it the first that
         is not a floor."""
         names = self.contestants(workload)
-        return next((n for n in names if not workloads.is_floor(n)), names[0])
+        return next((n for n in names if not is_floor(n)), names[0])
 
     def operations(self, workload):
         return list(dict.fromkeys(op for w, op, _, _ in self.counts if w == workload))
@@ -228,6 +232,27 @@ class Results:
         """(count, peer) of the peer that needs fewest, or (None, "")."""
         found = [(self.count(workload, operation, kind, n), n) for n in self.peers(workload)]
         return min((pair for pair in found if pair[0] is not None), default=(None, ""))
+
+    def _note_series(self, workload, params):
+        if "series" in params:
+            axis, sizes = self._series.setdefault((workload, params["series"]),
+                                                  (params["axis"], {}))
+            sizes[params["size"]] = params["op"]
+
+    def series(self, workload):
+        """(operation, what its size is) of operations that were counted at several sizes."""
+        return [(name, axis) for (w, name), (axis, _) in self._series.items() if w == workload]
+
+    def is_in_series(self, workload, operation):
+        return any(w == workload and operation in sizes.values()
+                   for (w, _), (_, sizes) in self._series.items())
+
+    def counted(self, workload, series, contestant):
+        """Returns instructions by size."""
+        _, sizes = self._series[workload, series]
+        found = {size: self.count(workload, op, "instructions", contestant)
+                 for size, op in sorted(sizes.items())}
+        return {size: value for size, value in found.items() if value is not None}
 
     def count_words(self, kind):
         """By operation of any workload: a verdict on ours against the peer that needs fewest."""

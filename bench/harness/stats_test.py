@@ -9,6 +9,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from harness import cells, charts, example, report, runner, schedule, stats, subjects  # noqa: E402
 from harness import workloads  # noqa: E402
+from harness.workload import METRICS, Case, Workload  # noqa: E402
 
 
 def row(name, value, repeat=0, workload="pingpong", metric="mib_per_s", **case):
@@ -131,8 +132,8 @@ class Repeating(unittest.TestCase):
 
     def cell(self, connections, values, **more):
         self.values[connections] = values
-        workload = workloads.Workload("pingpong", [], [], [])
-        case = workloads.Case({"connections": connections}, **more)
+        workload = Workload("pingpong", [], [], [])
+        case = Case({"connections": connections}, **more)
         return cells.Cell(workload, case, [FakeContestant("spate")])
 
     def repeat(self, repeated, seconds=60):
@@ -231,7 +232,7 @@ class Page(unittest.TestCase):
     def test_every_workload_has_its_place(self):
         shown = {s.workload for s in subjects.SUBJECTS}
         self.assertEqual(shown, workloads.ALL.keys())
-        self.assertEqual(shown, workloads.METRICS.keys())
+        self.assertEqual(shown, METRICS.keys())
         for name in workloads.ALL:
             self.assertIn(f"{name}: every sample", self.text)
 

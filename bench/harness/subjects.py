@@ -1,7 +1,8 @@
 """The question that each workload answers, in words: for the page and for the terminal."""
 import dataclasses
 
-from harness import stats, workloads
+from harness import stats
+from harness.workload import ASYNCIO_ROWS, METRICS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,9 +23,14 @@ class Subject:
 
     def verdicts(self, results):
         cases = set(self.cases(results))
-        return [v for v in results.verdicts(self.workload, workloads.METRICS[self.workload])
+        return [v for v in results.verdicts(self.workload, METRICS[self.workload])
                 if v.key in cases]
 
+
+SCALE_MEASURED = (
+    "1 to 97,500 connections (the last over five processes), on which {}, at most 32 at a time: "
+    "idle, every hundredth active, and all active. Each figure is for one connection or one "
+    "request, so a flat curve is ideal.")
 
 SUBJECTS = (
     Subject("fd", "Many sockets, few of them active", "libevent's bench.c",
@@ -143,6 +149,25 @@ SUBJECTS = (
     Subject("asgi", "Servers for Python", "", "",
             "One process serves the same ASGI application: its processor time for a request; less "
             "is better."),
+    Subject("scale_plain", "C10K and beyond: the cost of a TCP connection", "", "",
+            SCALE_MEASURED.format("64 bytes are echoed"), ("connections",)),
+    Subject("scale_tls", "The cost of a TLS connection", "", "",
+            SCALE_MEASURED.format("64 bytes are echoed with TLS 1.3"), ("connections",)),
+    Subject("scale_http", "The cost of an HTTP keep-alive connection", "", "",
+            SCALE_MEASURED.format("a GET is answered with 13 bytes"), ("connections",)),
+    Subject("scale_websocket", "The cost of a WebSocket connection", "", "",
+            SCALE_MEASURED.format("a message of 64 bytes is echoed"), ("connections",)),
+    Subject("scale_topics", "Pub/sub: the cost of a delivery", "", "",
+            "Messages of 64 bytes are published to 10 to 97,500 WebSocket subscribers (the last "
+            "over five processes): time and processor time of one delivery, memory of a "
+            "subscriber. A flat curve is ideal.", ("connections",)),
+    Subject("scale_timers", "The cost of a timer among thousands to millions", "", "",
+            "Timers are started, moved, stopped and started again, and expire, among 1,000 to "
+            "10,000,000: the time for one operation. A flat curve is ideal.", ("pending",)),
+    Subject("scale_files", "File watching: the cost of a change", "", "",
+            "Files of one watched directory are written, 100 at a time: the time to start the "
+            "watch, and the loop's time for one reported change. A flat curve is ideal.",
+            ("files",)),
     Subject("programs", "Servers as the distribution built them", "", "",
             "memcached and nghttpd, the same binaries, on their own event library and on spate's "
             "drop-in for it; more requests a second are better."),
@@ -161,7 +186,22 @@ METRIC_WORDS = {
     "p50_us": "median", "p99_us": "99 % are faster", "p999_us": "99.9 % are faster",
     "head_ns": "time for a head", "operation_ns": "time for one",
     "operations_per_s": "operations a second",
-    **{f"{row}_ns": row.replace("_", " ") for row in workloads.ASYNCIO_ROWS},
+    **{f"{row}_ns": row.replace("_", " ") for row in ASYNCIO_ROWS},
+    "accept_us": "accept", "accept_processor_us": "accept: processor time",
+    "accept_p50_us": "request during accept: median",
+    "accept_p99_us": "request during accept: 99 % are faster",
+    "idle_p50_us": "request, others idle: median",
+    "idle_p99_us": "request, others idle: 99 % are faster",
+    "few_processor_us": "request, 1 % active: processor time",
+    "few_p50_us": "request, 1 % active: median",
+    "few_p99_us": "request, 1 % active: 99 % are faster",
+    "all_processor_us": "request, all active: processor time",
+    "all_p50_us": "request, all active: median",
+    "all_p99_us": "request, all active: 99 % are faster",
+    "drain_us": "drain", "drain_processor_us": "drain: processor time",
+    "delivery_us": "delivery", "delivery_processor_us": "delivery: processor time",
+    "watch_us": "start the watch", "watch_bytes": "memory of the watch",
+    "event_ns": "a reported change",
     "packets_per_s": "packets a second", "requests_per_s": "requests a second",
 }
 
@@ -216,7 +256,7 @@ def case_words(key, names):
 def where(verdict, names):
     """The case of a verdict, and the metric if its workload has several: "start, pending 1,000"."""
     case, metric = case_words(verdict.key, names), metric_words(verdict.metric)
-    if case and len(workloads.METRICS[verdict.workload]) == 1:
+    if case and len(METRICS[verdict.workload]) == 1:
         return case
     return ", ".join(filter(None, [metric, case]))
 

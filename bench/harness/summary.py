@@ -1,6 +1,8 @@
 """The results as text on the terminal: one screen, and on request every ratio."""
-from harness import bars, stats, workloads
+from harness import bars, stats
+from harness.contestants import PAIRS_ONLY, is_twin, original_of
 from harness.subjects import SUBJECTS, count_words, factor, number, telling, where
+from harness.workload import METRICS
 
 
 def print_summary(results):
@@ -12,7 +14,7 @@ def print_summary(results):
                          subject.verdicts(results), telling(subject.cases(results)))
     for workload in results.workloads():
         rows += line(f"{workload}, drop-in",
-                     results.twin_verdicts(workload, workloads.METRICS[workload]),
+                     results.twin_verdicts(workload, METRICS[workload]),
                      telling(results.cases(workload)))
     if len(rows) > 1:
         print("\nspate beside the best peer, times as good; the drop-ins beside the originals")
@@ -26,12 +28,12 @@ def print_workload(results, workload, left, with_ratios=False):
     subject = next(s for s in SUBJECTS if s.workload == workload)
     print(f"\n{workload}: {subject.title} ({left})")
     names = telling(results.cases(workload))
-    verdicts = results.verdicts(workload, workloads.METRICS[workload])
-    twins = results.twin_verdicts(workload, workloads.METRICS[workload])
+    verdicts = results.verdicts(workload, METRICS[workload])
+    twins = results.twin_verdicts(workload, METRICS[workload])
     if verdicts:
         head = ["", results.ours(workload), "best peer", "", "times as good", ""]
         print_aligned([head, *(verdict_row(results, v, names) for v in verdicts)], words=(0, 3, 5))
-    if workload in workloads.PAIRS_ONLY and twins:
+    if workload in PAIRS_ONLY and twins:
         head = ["", "on spate", "original", "", "times as good", ""]
         print_aligned([head, *(verdict_row(results, v, names) for v in twins)], words=(0, 3, 5))
     elif told := [v for v in twins if v.word]:
@@ -86,9 +88,9 @@ def metrics_by_case(results, workload):
 def compared(results, workload):
     """(those compared with the reference, those compared in pairs: each before its twin)."""
     paired = [name for pair in results.pairs(workload) for name in pair]
-    if workload in workloads.PAIRS_ONLY:
+    if workload in PAIRS_ONLY:
         return [], paired or results.contestants(workload)
-    return [n for n in results.contestants(workload) if not workloads.is_twin(n)], paired
+    return [n for n in results.contestants(workload) if not is_twin(n)], paired
 
 
 def print_tables(results):
@@ -132,14 +134,14 @@ def print_against(results, workload, reference, names):
 def print_pairs(results, workload, names):
     print(f"\n{workload}: the same program on spate's drop-in, cost as a multiple of the "
           f"original's (over 1 is worse)")
-    head = ["on spate" if workloads.is_twin(n) else n for n in names]
+    head = ["on spate" if is_twin(n) else n for n in names]
     rows = [["", *head]]
     for metric, key in metrics_by_case(results, workload):
         rows.append([f"{metric} {bars.title(key)}"])
         for n in names:
             rows[-1].append(
-                ratio_cell(results, workload, key, metric, n, workloads.original_of(n))
-                if workloads.is_twin(n) else measured(results, workload, key, metric, n))
+                ratio_cell(results, workload, key, metric, n, original_of(n))
+                if is_twin(n) else measured(results, workload, key, metric, n))
     print_aligned(rows)
     print_counts(results, workload, names, head)
 

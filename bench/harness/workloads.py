@@ -1,191 +1,9 @@
-"""The workloads, their cases, and the programs that stand for several contestants."""
-import dataclasses
+"""All workloads."""
 import os
 
+from harness import scale
 from harness.descriptors import larger_sizes, possible
-
-def backends(*names):
-    """spate as it chooses by itself, and on each of these backends."""
-    named = {f"spate_{name.removeprefix('io_')}": {"backend": name} for name in names}
-    return {"spate": {}, **named}
-
-
-# A program that stands for several contestants: name -> extra arguments.
-VARIANTS = {
-    **{(name, "spate"): backends("epoll", "io_uring")
-       for name in ("pingpong", "header_body", "churn", "udp", "udp_send", "fanout", "http", "h2",
-                    "websocket")},
-    ("fd", "spate"): backends("epoll", "io_uring", "poll", "select"),
-    ("fd", "libevent"): {"libevent": {}, "libevent_changelist": {"changelist": 1}},
-    **{(name, "libevent"): {"libevent": {}, "libevent_direct": {"direct": 1}}
-       for name in ("pingpong", "header_body", "threads", "churn", "latency")},
-    ("header_body", "asio"): {"asio": {}, "asio_buffered": {"buffered": 1}},
-    ("idle", "asio"): {"asio": {}, "asio_wait": {"wait": 1}},
-    ("files", "spate"): {"spate": {}, "spate_fresh": {"fresh": 1}},
-}
-
-# Contestants that cannot run a workload, and the reason.
-CANNOT = {("idle", name): "has no idle timeouts"
-          for name in ("floor", "floor_ring", "muduo", "evpp", "asio_coro")}
-CANNOT["asyncio_tls", "rloop"] = "has no TLS"
-
-# Programs whose libev or libevent spate's drop-in can take the place of, by workload: each
-# contestant of theirs gains a twin, the same program on the drop-in.
-TWINNED = {
-    "fd": {"libev", "libev_libevent", "libevent"},
-    "watchers": {"libev", "libevent"},
-    "timers": {"libev", "libevent"},
-    **{name: {"libevent"} for name in
-       ("pingpong", "header_body", "threads", "churn", "idle", "latency")},
-    "http": {"evhttp"},
-    "idle_http": {"evhttp"},
-    "tls": {"libevent"},
-    "idle_tls": {"libevent"},
-    "programs": {"memcached", "nghttpd"},
-}
-
-# Workloads whose contestants have nothing in common but that each has a twin.
-PAIRS_ONLY = {"programs"}
-
-# The order in tables: the library itself, the floor, then the peers, these first.
-ORDER = ["spate", "spate_epoll", "spate_uring", "spate_poll", "spate_select", "floor", "floor_ring",
-         "libev", "mutex"]
-
-# Which of them stands for spate, where it is compared: the first that was run.
-OURS = ("spate", "spate_epoll")
-
-# A server that is not a library: shown for reference, not a rival.
-REFERENCES = {"redis"}
-
-# Metrics of which more is better; of all others less is.
-RATES = {"posts_per_s", "requests_per_s", "mib_per_s", "messages_per_s", "connections_per_s",
-         "packets_per_s", "operations_per_s"}
-
-# The rows of workloads/asyncio/rows.py.
-ASYNCIO_ROWS = ("call_soon", "callback", "callback_with_arguments", "timer_cancelled",
-                "timer_among_many", "timer_expired", "call_from_thread", "sleep_zero", "task",
-                "future", "task_of_gather", "reader_added_and_removed", "reader_hop", "socket_hop",
-                "stream_hop", "datagram_hop", "address_looked_up", "connection", "executor_call")
-
-# The metrics of each workload that verdicts are given on. The others explain.
-METRICS = {
-    "fd": ("whole_us", "processing_us"),
-    "watchers": ("create_ns", "invoke_ns", "destroy_ns"),
-    "timers": ("start_ns", "restart_ns", "stop_start_ns", "expire_ns"),
-    "post": ("posts_per_s",),
-    "pingpong": ("mib_per_s",),
-    "header_body": ("seconds",),
-    "threads": ("mib_per_s",),
-    "churn": ("connections_per_s",),
-    "idle": ("bytes_per_connection", "cpu_percent"),
-    "idle_http": ("bytes_per_connection", "resident_per_connection"),
-    "idle_tls": ("bytes_per_connection", "resident_per_connection"),
-    "idle_websocket": ("bytes_per_connection", "resident_per_connection"),
-    "latency": ("p50_us", "p99_us"),
-    "udp": ("packets_per_s",),
-    "udp_send": ("processor_us",),
-    "files": ("operation_us",),
-    "fanout": ("messages_per_s",),
-    "http": ("requests_per_s",),
-    "h2": ("requests_per_s", "processor_us"),
-    "tls": ("processor_us",),
-    "websocket": ("messages_per_s",),
-    "parser": ("head_ns",),
-    "coro": ("operation_ns",),
-    "programs": ("requests_per_s",),
-    "anyevent": ("bytes", "create_us", "invoke_us", "destroy_us"),
-    "anyevent_server": ("request_us",),
-    "asyncio": tuple(f"{row}_ns" for row in ASYNCIO_ROWS),
-    "asyncio_echo": ("processor_us",),
-    "asyncio_tls": ("processor_us",),
-    "asgi": ("processor_us",),
-}
-
-TWIN = "_on_spate"
-
-
-def twin_of(name):
-    return name + TWIN
-
-
-def is_twin(name):
-    return name.endswith(TWIN)
-
-
-def original_of(name):
-    """The contestant that a twin is compared with; of all others they themselves."""
-    return name.removesuffix(TWIN)
-
-
-def can_be_counted(name):
-    """callgrind knows no io_uring: under it such a program waits for ever. And it follows no
-    program that makes its code, or its stacks, by itself."""
-    return not name.endswith(("_ring", "_uring")) and name not in ("go", "node")
-
-
-def is_main(name):
-    """Whether it is spate or a peer, as opposed to the same on another backend or a drop-in."""
-    return not is_twin(name) and not name.startswith("spate_")
-
-
-def is_floor(name):
-    return name.split("_")[0] == "floor"
-
-
-def is_peer(name):
-    return not (name.startswith("spate") or is_floor(name) or is_twin(name) or name in REFERENCES)
-
-
-@dataclasses.dataclass(frozen=True)
-class Case:
-    """One column of a workload: its parameters, and the contestants that deviate from them or
-    are left out."""
-
-    params: dict
-    runs: int = 1  # program runs a repetition; the best value of each metric counts
-    overrides: dict = dataclasses.field(default_factory=dict)  # contestant -> params, None: not run
-    hidden: tuple = ()  # parameters that do not distinguish cases
-    most_repeats: int = 1000  # of a case that is so long that one repetition says as much as five
-    timeout_s: int = 300  # for one program run
-
-    def params_of(self, contestant):
-        override = self.overrides.get(original_of(contestant), {})
-        return None if override is None else {**self.params, **override}
-
-    @property
-    def key(self):
-        return tuple((k, v) for k, v in self.params.items() if k not in self.hidden)
-
-    @property
-    def title(self):
-        return " ".join(f"{k}={v}" for k, v in self.key)
-
-
-@dataclasses.dataclass(frozen=True)
-class Count:
-    """Counts per operation: `longer` less `shorter`, divided by the difference of `ops`."""
-
-    name: str
-    ops: str
-    shorter: dict
-    longer: dict
-    kinds: tuple = ("instructions", "syscalls")
-    without: tuple = ()  # contestants that do not do such operations
-
-
-@dataclasses.dataclass(frozen=True)
-class Workload:
-    name: str
-    cases: list
-    check: list  # short cases that all must run with equal work before anything is timed
-    counts: list
-    pinned: bool = True
-
-    @property
-    def metrics(self):
-        """Returns the metrics that verdicts are about. An unsteady case of one of these is run
-        again."""
-        return METRICS[self.name]
+from harness.workload import Case, Count, Workload
 
 
 def fd(quick):
@@ -663,9 +481,12 @@ ALL = {"fd": fd, "watchers": watchers, "timers": timers, "pingpong": pingpong,
        "header_body": header_body, "threads": threads, "anyevent": anyevent,
        "anyevent_server": anyevent_server, "post": post, "churn": churn, "idle": idle,
        "latency": latency, "udp": udp, "udp_send": udp_send, "fanout": fanout, "files": files,
-       "coro": coro,
-       "parser": parser, "http": http, "h2": h2, "tls": tls,
+       "coro": coro, "parser": parser, "http": http, "h2": h2, "tls": tls,
        "idle_http": idle_behind("idle_http", 5000), "idle_tls": idle_behind("idle_tls", 1000),
        "websocket": websocket, "idle_websocket": idle_behind("idle_websocket", 5000),
        "programs": programs, "asyncio": asyncio, "asyncio_echo": asyncio_echo,
-       "asyncio_tls": asyncio_tls, "asgi": asgi}
+       "asyncio_tls": asyncio_tls, "asgi": asgi,
+       **scale.ALL}
+
+# Names that stand for several workloads.
+GROUPS = {"scale": tuple(scale.ALL)}

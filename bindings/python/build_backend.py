@@ -82,9 +82,11 @@ def build_module(directory, work):
     compile_all(jobs)
     name = "_core" + sysconfig.get_config_var("EXT_SUFFIX")
     (directory / "spate").mkdir(parents=True, exist_ok=True)
+    keeps_lines = any(flag.startswith("-g") for flag in flags)
     # Links the C++ library statically, so that the module needs only the C library.
-    subprocess.run(compiler() + ["-shared", "-static-libstdc++", "-static-libgcc", "-Wl,-s",
+    subprocess.run(compiler() + ["-shared", "-static-libstdc++", "-static-libgcc",
                                  "-Wl,--gc-sections", "-Wl,--exclude-libs,ALL"]
+                   + ([] if keeps_lines else ["-Wl,-s"])
                    + [str(target) for _, target, _ in jobs]
                    + shlex.split(os.environ.get("LDFLAGS", ""))
                    + ["-o", str(directory / "spate" / name)], check=True)

@@ -36,12 +36,6 @@ double remaining(const struct ev_loop& loop, std::int64_t deadline) {
   if (!loop.core->start(node_of(timer))) refuse(loop, timer, seconds);
 }
 
-[[gnu::noinline]] void stop_active(struct ev_loop& loop, ev_timer& timer) {
-  loop.core->stop(node_of(timer));
-  const std::int64_t deadline = spate::libev::deadline_at(timer);
-  spate::libev::set_seconds_at(timer, remaining(loop, deadline));
-}
-
 }  // namespace
 
 spate::libev::DueTimers::~DueTimers() { std::free(timers_); }
@@ -78,7 +72,11 @@ void ev_timer_start(struct ev_loop* loop, ev_timer* timer) noexcept {
 void ev_timer_stop(struct ev_loop* loop, ev_timer* timer) noexcept {
   if (timer->pending != 0) [[unlikely]]
     return clear_and(ev_timer_stop, *loop, *timer);
-  if (timer->active != 0) stop_active(*loop, *timer);
+  if (timer->active == 0) return;
+  // Core finds a node by its place, not by its deadline. So the call is the last one, and no
+  // register is saved for it.
+  spate::libev::set_seconds_at(*timer, remaining(*loop, spate::libev::deadline_at(*timer)));
+  loop->core->stop(node_of(*timer));
 }
 
 // Core may read an inactive node only to start it: the rest is the program's memory.
@@ -90,7 +88,7 @@ void ev_timer_again(struct ev_loop* loop, ev_timer* timer) noexcept {
     if (repeat != 0) {
       loop->core->restart(node_of(*timer), deadline_after(*loop, repeat));
     } else {
-      stop_active(*loop, *timer);
+      ev_timer_stop(loop, timer);
     }
   } else if (repeat != 0) {
     spate::libev::clamp_priority(base(*timer));

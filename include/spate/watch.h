@@ -12,10 +12,12 @@
 // link in a tree is an entry like a file: it is not followed. A link at the end of the root's path
 // is.
 //
-// Events: they arrive in the order of the changes. Starting from the tree at Change::ready, a
-// program that applies them, and looks again after Change::overflow, has the tree on disk when
-// nothing changes any more. An event describes the past: when the callback is
-// called, the file may be gone. Names are bytes, of any encoding.
+// Events: they arrive in the order of the changes. With WatchOptions::existing, a program that
+// applies them, and forgets the entries below `path` at Change::overflow, has the tree on disk when
+// nothing changes any more. Without it, the program looks at the tree itself, at the first
+// Change::ready and at each overflow. Events that follow may then describe changes which it has
+// already seen: those that happened while it looked. An event describes the past: when the callback
+// is called, the file may be gone. Names are bytes, of any encoding.
 // The kernel does not report changes by mmap(), through a hard link outside the scope, and by other
 // machines on a network file system; nor changes in /proc and /sys.
 //
@@ -28,7 +30,7 @@
 // one such read in a turn: other callbacks run in between. The events are valid during the call.
 // An active Watch keeps its loop alive.
 // In the child of a fork, after Loop::after_fork(), it watches with an inotify instance of the
-// child, and reports Change::overflow. In a World (spate/sim) start() returns ENOSYS.
+// child, and reports Change::overflow. In a World (spate/sim) it watches a Disk.
 #pragma once
 
 #include <cstdint>
@@ -62,7 +64,9 @@ enum class WatchScope : std::uint8_t {
 };
 
 enum class Change : std::uint8_t {
-  created,  // Also: linked, or moved here from outside the scope.
+  // Also: linked, or moved here from outside the scope. A directory counts as empty then: all its
+  // entries are reported afterwards.
+  created,
   changed,  // Bytes were written, or the file was truncated. Not for directories.
   // The file is complete: a program closed it that had opened it for writing, or moved it here from
   // outside the scope.
@@ -73,10 +77,13 @@ enum class Change : std::uint8_t {
   // Renamed from `old_path` to `path`, which it replaced if that existed. For a directory,
   // everything below it was moved as well.
   moved,
-  // Once: the scope is watched completely. Changes before it may be missing.
+  // The scope is watched completely: once after the start, and again after each overflow. Before
+  // the first, changes may be missing.
   ready,
   // Events were lost, because changes were faster than the callback or because of a fork. The
-  // program must look at everything below `path` again; later changes are reported.
+  // program must look at everything below `path` again; later changes are reported. Events of
+  // earlier changes are dropped. With WatchOptions::existing, everything below `path` is reported
+  // again as created and found, before the next ready.
   overflow,
   // The directory `path` cannot be watched or listed, because of `error`. Changes in it are not
   // reported; the rest of the tree is watched. It is tried again after it was moved and after an
@@ -106,7 +113,8 @@ using OnWatch = std::move_only_function<void(Result<std::span<const WatchEvent>>
 
 struct WatchOptions {
   WatchScope scope = WatchScope::tree;
-  bool existing = false;    // Reports what exists at the start as created and found, before ready.
+  // Reports what exists at the start, and after an overflow, as created and found, before ready.
+  bool existing = false;
   bool changed = true;      // Reports Change::changed. Without it, writers cause fewer wake-ups.
   bool attributes = false;  // Reports Change::attributes.
   ThreadPool* pool = &ThreadPool::shared();  // Must outlive the Watch.
@@ -121,7 +129,8 @@ class SPATE_EXPORT Watch {
   // not end with a name; ENAMETOOLONG; EMFILE when the user has too many inotify instances
   // (fs.inotify.max_user_instances, 128 by default: one per Watch) or the process too many
   // descriptors; ENOSPC when the user watches too many directories
-  // (fs.inotify.max_user_watches); ENOSYS in a World; ENOMEM; Error::loop_forked.
+  // (fs.inotify.max_user_watches); ENOSYS in a World for a path that is not on a
+  // Disk; ENOMEM; Error::loop_forked.
   static Result<Watch> start(Loop& loop, std::string_view path, OnWatch on_watch,
                              const WatchOptions& options = {});
 

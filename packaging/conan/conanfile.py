@@ -46,7 +46,6 @@ class Spate(ConanFile):
         self.requires("c-ares/[>=1.18 <2]")
         if self.options.http:
             self.requires("zlib/[>=1.2.11 <2]")
-            self.requires("libnghttp2/[>=1.52 <2]")
         if self.options.tls:
             self.requires("openssl/[>=3.0 <4]")
 
@@ -60,7 +59,6 @@ class Spate(ConanFile):
             toolchain.cache_variables[f"SPATE_{part}"] = False
         if not self.options.http:
             toolchain.cache_variables["CMAKE_DISABLE_FIND_PACKAGE_ZLIB"] = True
-            toolchain.cache_variables["SPATE_NGHTTP2_LIBRARY"] = "OFF"
         if not self.options.tls:
             toolchain.cache_variables["CMAKE_DISABLE_FIND_PACKAGE_OpenSSL"] = True
         toolchain.generate()
@@ -80,10 +78,10 @@ class Spate(ConanFile):
         self.cpp_info.components["spate"].requires = ["c-ares::c-ares"]
         if self.options.http:
             self._room("http", "zlib::zlib")
-            self._room("http2", "libnghttp2::libnghttp2")
+            self._room("http2")
         if self.options.tls:
             self._room("tls", "openssl::ssl")
 
-    def _room(self, name, needs):
+    def _room(self, name, *needs):
         self.cpp_info.components[name].libs = [f"spate_{name}"]
-        self.cpp_info.components[name].requires = ["spate", needs]
+        self.cpp_info.components[name].requires = ["spate", *needs]

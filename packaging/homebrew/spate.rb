@@ -8,7 +8,6 @@ class Spate < Formula
   depends_on "cmake" => :build
   depends_on "ninja" => :build
   depends_on "c-ares"
-  depends_on "libnghttp2"
   depends_on :linux
   depends_on "openssl@3"
   depends_on "zlib"

@@ -1,4 +1,4 @@
-{ lib, stdenv, cmake, ninja, c-ares, zlib, nghttp2, openssl }:
+{ lib, stdenv, cmake, ninja, c-ares, zlib, openssl }:
 
 stdenv.mkDerivation {
   pname = "spate";
@@ -6,7 +6,7 @@ stdenv.mkDerivation {
   src = lib.cleanSource ../..;
 
   nativeBuildInputs = [ cmake ninja ];
-  propagatedBuildInputs = [ c-ares zlib nghttp2 openssl ];
+  propagatedBuildInputs = [ c-ares zlib openssl ];
   cmakeFlags = [
     "-DBUILD_SHARED_LIBS=ON"
     "-DSPATE_TESTS=OFF"

@@ -24,7 +24,7 @@ TEST(Registry, OpensEachBackendByItsReportedName) {
   }
 }
 
-TEST(Registry, SelectsTheFirstListedBackendForAuto) {
+TEST(Registry, SelectsFirstListedBackendForAuto) {
   const auto opened = open_backend("auto");
   ASSERT_TRUE(opened);
   EXPECT_EQ(opened->backend->name(), backend_names().front());
@@ -39,7 +39,7 @@ TEST(Registry, RefusesUnknownNames) {
   }
 }
 
-TEST(Registry, FallsBackFromEpollForAutoAndReportsTheReason) {
+TEST(Registry, FallsBackFromEpollForAutoAndReportsReason) {
   FaultPlan plan;
   plan.fail_nth(SystemCall::epoll_create, 1, ENOSYS, 100);
   const FaultScope scope(plan);
@@ -49,7 +49,7 @@ TEST(Registry, FallsBackFromEpollForAutoAndReportsTheReason) {
   EXPECT_NE(opened->reason.find("epoll: "), std::string::npos) << opened->reason;
 }
 
-TEST(Registry, ReportsTheErrorOfOpeningANamedBackend) {
+TEST(Registry, ReportsErrorOfOpeningNamedBackend) {
   FaultPlan plan;
   plan.fail_nth(SystemCall::epoll_create, 1, EMFILE);
   const FaultScope scope(plan);

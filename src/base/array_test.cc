@@ -20,7 +20,7 @@ TEST(Array, KeepsItsElementsWhileItGrows) {
   EXPECT_EQ(array.back(), 998);
 }
 
-TEST(Array, AllocatesNothingWithinTheReservedCapacity) {
+TEST(Array, AllocatesNothingWithinReservedCapacity) {
   Array<int> array;
   ASSERT_TRUE(array.reserve(100));
   FaultPlan plan;
@@ -38,7 +38,7 @@ TEST(Array, GrowsInSteps) {
   EXPECT_LE(plan.calls(SystemCall::allocate), 20u);
 }
 
-TEST(Array, ReservesExactlyTheRequestedCapacity) {
+TEST(Array, ReservesExactlyRequestedCapacity) {
   Array<int> array;
   ASSERT_TRUE(array.reserve_exactly(5000));
   EXPECT_EQ(array.capacity(), 5000u);
@@ -80,7 +80,7 @@ TEST(Array, IsUnchangedWhenMemoryRunsOut) {
   EXPECT_TRUE(array.push(8));
 }
 
-TEST(Array, RefusesASizeThatOverflows) {
+TEST(Array, RefusesSizeThatOverflows) {
   Array<std::uint64_t> array;
   EXPECT_FALSE(array.reserve(SIZE_MAX / 4));
   EXPECT_EQ(array.capacity(), 0u);

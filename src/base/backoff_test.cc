@@ -7,7 +7,7 @@
 namespace spate {
 namespace {
 
-TEST(Backoff, DoublesUpToTheMost) {
+TEST(Backoff, DoublesUpToMaximum) {
   EXPECT_EQ(doubled(Nanos{3}, Nanos{20}, 0), Nanos{3});
   EXPECT_EQ(doubled(Nanos{3}, Nanos{20}, 2), Nanos{12});
   EXPECT_EQ(doubled(Nanos{3}, Nanos{20}, 3), Nanos{20});

@@ -60,8 +60,45 @@ std::size_t FaultPlan::shorten(SystemCall call, std::size_t size) {
   return size;
 }
 
-FaultScope::FaultScope(FaultPlan& plan) { installed_plan.store(&plan, std::memory_order_release); }
-FaultScope::~FaultScope() { installed_plan.store(nullptr, std::memory_order_release); }
+namespace {
+
+std::atomic<int> asking{0};  // Threads inside the installed plan.
+
+// Counts this thread before it reads the pointer. So ~FaultScope(), which clears the pointer before
+// it reads the count, either sees this thread or is seen by it.
+class Asking {
+ public:
+  Asking() { ++asking; }
+  ~Asking() { --asking; }
+  Asking(const Asking&) = delete;
+  Asking& operator=(const Asking&) = delete;
+
+  FaultPlan* plan() const { return installed_plan.load(); }
+};
+
+}  // namespace
+
+int ask_installed(SystemCall call) {
+  const Asking thread;
+  FaultPlan* plan = thread.plan();
+  return plan == nullptr ? 0 : plan->decide(call);
+}
+
+std::size_t ask_installed(SystemCall call, std::size_t size) {
+  const Asking thread;
+  FaultPlan* plan = thread.plan();
+  return plan == nullptr ? size : plan->shorten(call, size);
+}
+
+FaultScope::FaultScope(FaultPlan& plan) : asking_before_(asking.load()) {
+  installed_plan.store(&plan);
+}
+
+FaultScope::~FaultScope() {
+  installed_plan.store(nullptr);
+  while (asking.load() > asking_before_) {
+  }
+}
 
 }  // namespace spate
 

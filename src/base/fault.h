@@ -50,6 +50,7 @@ enum class SystemCall : std::uint8_t {
   spawn,
   random,
   file_read,
+  read_at_once,
   file_write,
   sync,
   truncate,
@@ -107,27 +108,32 @@ class FaultPlan {
   std::atomic<std::uint64_t> failures_[kCalls] = {};
 };
 
-// Installs a plan for the whole process during its lifetime. At most one at a time.
+// Installs a plan for the whole process during its lifetime. At most one at a time. The destructor
+// waits for threads that are asking the plan at that moment: the plan may be destroyed next.
 class FaultScope {
  public:
   explicit FaultScope(FaultPlan& plan);
   ~FaultScope();
   FaultScope(const FaultScope&) = delete;
   FaultScope& operator=(const FaultScope&) = delete;
+
+ private:
+  const int asking_before_;  // In the child of a fork: the parent's threads, which are not there.
 };
 
 extern std::atomic<FaultPlan*> installed_plan;
+int ask_installed(SystemCall call);
+std::size_t ask_installed(SystemCall call, std::size_t size);
 
 // Returns the errno with which this call must fail, or 0.
 inline int injected(SystemCall call) {
-  FaultPlan* plan = installed_plan.load(std::memory_order_acquire);
-  return plan == nullptr ? 0 : plan->decide(call);
+  return installed_plan.load(std::memory_order_relaxed) == nullptr ? 0 : ask_installed(call);
 }
 
 // Returns how many of `size` bytes a call may move that injected() has allowed.
 inline std::size_t shortened(SystemCall call, std::size_t size) {
-  FaultPlan* plan = installed_plan.load(std::memory_order_acquire);
-  return plan == nullptr ? size : plan->shorten(call, size);
+  return installed_plan.load(std::memory_order_relaxed) == nullptr ? size
+                                                                   : ask_installed(call, size);
 }
 
 #else

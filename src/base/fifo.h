@@ -1,64 +1,57 @@
-// Fifo: an intrusive first-in first-out queue. Adding and removing do not allocate. It does not own
-// its items; a removed item loses its place.
+// Fifo: a List that is a first-in first-out queue, and counts its items. A removed item loses its
+// place.
 #pragma once
 
 #include <cstddef>
 #include <utility>
 
+#include "base/list.h"
+
 namespace spate {
 
-template <class T>
-class Fifo;
-
-// The links. T derives from this, and is in at most one Fifo.
-template <class T>
-class Queued {
- public:
-  bool is_queued() const { return is_queued_; }
-
- private:
-  friend class Fifo<T>;
-
-  T* next_ = nullptr;
-  T* previous_ = nullptr;
-  bool is_queued_ = false;
-};
-
-template <class T>
+template <class T, class Tag = void>
 class Fifo {
  public:
-  bool empty() const { return first_ == nullptr; }
-  std::size_t size() const { return size_; }
+  Fifo() = default;
+  Fifo(const Fifo&) = delete;
+  Fifo& operator=(const Fifo&) = delete;
 
-  // Must not be queued already.
+  bool empty() const { return items_.empty(); }
+  std::size_t size() const { return size_; }
+  T* first() const { return items_.first(); }
+  T* after(const T& item) const { return items_.after(item); }
+
+  static bool is_linked(const T& item) { return List<T, Tag>::is_linked(item); }
+
+  // Must not be linked already.
   void push(T& item) {
-    Queued<T>& added = links(item);
-    added.next_ = nullptr;
-    added.previous_ = std::exchange(last_, &item);
-    added.is_queued_ = true;
-    (added.previous_ == nullptr ? first_ : links(*added.previous_).next_) = &item;
+    items_.push_back(item);
     ++size_;
   }
-  // Must be queued.
+  // Puts it before the others.
+  void push_front(T& item) {
+    items_.push_front(item);
+    ++size_;
+  }
+  // Must be in this queue.
   void remove(T& item) {
-    Queued<T>& gone = links(item);
-    gone.is_queued_ = false;
-    (gone.previous_ == nullptr ? first_ : links(*gone.previous_).next_) = gone.next_;
-    (gone.next_ == nullptr ? last_ : links(*gone.next_).previous_) = gone.previous_;
+    items_.remove(item);
     --size_;
   }
   // Removes and returns the first item; nullptr if empty.
   T* pop() {
-    T* const item = first_;
+    T* const item = items_.first();
     if (item != nullptr) remove(*item);
     return item;
   }
+  // Appends all items of `other`.
+  void take_over(Fifo& other) {
+    items_.take_over(other.items_);
+    size_ += std::exchange(other.size_, 0);
+  }
 
  private:
-  static Queued<T>& links(T& item) { return item; }
-
-  T* first_ = nullptr;
-  T* last_ = nullptr;
+  List<T, Tag> items_;
   std::size_t size_ = 0;
 };
 

@@ -8,7 +8,7 @@
 namespace spate {
 namespace {
 
-struct QueuedItem : Queued<QueuedItem> {};
+struct QueuedItem : Linked<QueuedItem> {};
 
 class FifoTest : public ::testing::Test {
  protected:
@@ -19,7 +19,7 @@ class FifoTest : public ::testing::Test {
   std::vector<QueuedItem*> popped() {
     std::vector<QueuedItem*> order;
     while (QueuedItem* item = fifo_.pop()) {
-      EXPECT_FALSE(item->is_queued());
+      EXPECT_FALSE(item->is_linked());
       order.push_back(item);
     }
     EXPECT_TRUE(fifo_.empty());
@@ -36,11 +36,11 @@ class FifoTest : public ::testing::Test {
   Fifo<QueuedItem> fifo_;
 };
 
-TEST_F(FifoTest, PopsInTheOrderOfPushes) {
+TEST_F(FifoTest, PopsInOrderOfPushes) {
   EXPECT_TRUE(fifo_.empty());
   push_all();
   EXPECT_EQ(fifo_.size(), 3u);
-  EXPECT_TRUE(items_[1].is_queued());
+  EXPECT_TRUE(items_[1].is_linked());
   EXPECT_EQ(popped(), at({0, 1, 2}));
 }
 
@@ -70,6 +70,17 @@ TEST_F(FifoTest, EmptiedFifoAcceptsItemsAgain) {
   EXPECT_EQ(popped().size(), 3u);
   fifo_.push(items_[1]);
   EXPECT_EQ(popped(), at({1}));
+}
+
+TEST_F(FifoTest, TakeOverMovesItemsAndTheirNumber) {
+  Fifo<QueuedItem> other;
+  fifo_.push(items_[1]);
+  other.push(items_[2]);
+  fifo_.push_front(items_[0]);
+  fifo_.take_over(other);
+  EXPECT_EQ(other.size(), 0u);
+  EXPECT_EQ(fifo_.size(), 3u);
+  EXPECT_EQ(popped(), at({0, 1, 2}));
 }
 
 }  // namespace

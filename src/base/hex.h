@@ -1,4 +1,4 @@
-// Bytes as hexadecimal digits, in lower case.
+// Bytes as hexadecimal digits.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,20 @@
 
 namespace spate {
 
+inline constexpr std::string_view kHexDigits = "0123456789abcdef";
+inline constexpr std::string_view kUpperHexDigits = "0123456789ABCDEF";
+
+// Appends the two digits of a byte.
+inline void append_hex(std::string& text, unsigned char byte,
+                       std::string_view digits = kHexDigits) {
+  text += digits[byte >> 4];
+  text += digits[byte & 15];
+}
+
+// Returns the digits in lower case.
 inline std::string hex(std::span<const std::byte> bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;
-  for (const std::byte byte : bytes) {
-    text += kDigits[std::to_integer<std::size_t>(byte >> 4)];
-    text += kDigits[std::to_integer<std::size_t>(byte & std::byte{15})];
-  }
+  for (const std::byte byte : bytes) append_hex(text, std::to_integer<unsigned char>(byte));
   return text;
 }
 

@@ -2,51 +2,38 @@
 // visited one included, other visits may be nested inside, and the list may be destroyed.
 //
 // The list keeps a pointer to the innermost visit. It calls pass() before it unlinks an item, and
-// leave() when it is destroyed. `Visit` derives from this, and returns the item after another by
+// detach() when it is destroyed. `Visit` derives from this, and returns the item after another by
 // its static function next().
 #pragma once
 
 #include <utility>
 
+#include "base/guard.h"
+
 namespace spate {
 
 template <class Visit, class Item>
-class ListVisit {
+class ListVisit : public StackGuard<Visit> {
  public:
-  // Not inlined: g++ 12 warns of a dangling pointer to the visit otherwise.
-  [[gnu::noinline]] ListVisit(Visit*& innermost, Item* first)
-      : innermost_(&innermost),
-        next_(first),
-        outer_(std::exchange(innermost, static_cast<Visit*>(this))) {}
-  ~ListVisit() {
-    if (innermost_ != nullptr) *innermost_ = outer_;
-  }
-  ListVisit(const ListVisit&) = delete;
-  ListVisit& operator=(const ListVisit&) = delete;
+  ListVisit(Visit*& innermost, Item* first) : StackGuard<Visit>(innermost), next_(first) {}
 
   // Returns the next item; nullptr at the end of the list, or if it was destroyed.
   Item* take() {
-    if (innermost_ == nullptr || next_ == nullptr) return nullptr;
+    if (this->is_gone() || next_ == nullptr) return nullptr;
     return std::exchange(next_, Visit::next(*next_));
   }
-  bool has_list() const { return innermost_ != nullptr; }
-  bool is_at(const Item& item) const { return innermost_ != nullptr && next_ == &item; }
+  bool has_list() const { return !this->is_gone(); }
+  bool is_at(const Item& item) const { return has_list() && next_ == &item; }
 
-  // ---- called by the list
-
+  // Called by the list.
   static void pass(Visit* innermost, const Item& item) {
-    for (ListVisit* visit = innermost; visit != nullptr; visit = visit->outer_)
-      if (visit->next_ == &item) visit->next_ = Visit::next(item);
-  }
-  static void leave(Visit* innermost) {
-    for (ListVisit* visit = innermost; visit != nullptr; visit = visit->outer_)
-      visit->innermost_ = nullptr;
+    Visit::for_each(innermost, [&](ListVisit& visit) {
+      if (visit.next_ == &item) visit.next_ = Visit::next(item);
+    });
   }
 
  private:
-  Visit** innermost_;  // nullptr when the list was destroyed.
   Item* next_;
-  Visit* const outer_;
 };
 
 }  // namespace spate

@@ -9,7 +9,7 @@
 namespace spate {
 namespace {
 
-TEST(Error, HasADistinctMessageForEachValue) {
+TEST(Error, HasDistinctMessageForEachValue) {
   std::set<std::string> messages;
   for (const Error error :
        {Error::loop_forked, Error::unknown_backend, Error::fd_out_of_range, Error::not_pollable}) {
@@ -29,14 +29,14 @@ TEST(Error, ComparesWithErrorCodesAndNotWithOtherCategories) {
   EXPECT_STREQ(code.category().name(), "spate");
 }
 
-TEST(Must, ReturnsTheValue) {
+TEST(Must, ReturnsValue) {
   EXPECT_EQ(must(Result<int>(7)), 7);
   EXPECT_EQ(*must(Result<std::unique_ptr<int>>(std::make_unique<int>(8))), 8);
   must(std::error_code());
   must(Result<void>());
 }
 
-TEST(MustDeathTest, AbortsWithTheLocationAndTheReason) {
+TEST(MustDeathTest, AbortsWithLocationAndReason) {
   const Result<int> failed = std::unexpected(make_error_code(Error::unknown_backend));
   const auto exits = ::testing::ExitedWithCode(1);
   EXPECT_EXIT(must(failed), exits, "^error_test.cc:[0-9]+: no backend of that name\n$");

@@ -85,7 +85,7 @@ TEST_F(FdTableTest, BackendIsCalledOnceForOneWatcher) {
   EXPECT_EQ(table_.active_fds(), 0u);
 }
 
-TEST_F(FdTableTest, BackendIsNotCalledWithoutANetChange) {
+TEST_F(FdTableTest, BackendIsNotCalledWithoutNetChange) {
   FdNode node = node_of(kFd, kRead);
   start(node);
   table_.stop(node);
@@ -99,7 +99,7 @@ TEST_F(FdTableTest, BackendIsNotCalledWithoutANetChange) {
   EXPECT_EQ(reconcile(), Changes{}) << "stopped and started within one turn";
 }
 
-TEST_F(FdTableTest, BackendReceivesTheLastOfSeveralInterests) {
+TEST_F(FdTableTest, BackendReceivesLastOfSeveralInterests) {
   FdNode node = node_of(kFd, kRead);
   start(node);
   reconcile();
@@ -112,7 +112,7 @@ TEST_F(FdTableTest, BackendReceivesTheLastOfSeveralInterests) {
   EXPECT_EQ(reconcile(), (Changes{{kFd, kRead, kRead | kWrite}}));
 }
 
-TEST_F(FdTableTest, BackendReceivesTheCombinedInterestOfAllWatchers) {
+TEST_F(FdTableTest, BackendReceivesCombinedInterestOfAllWatchers) {
   FdNode reader = node_of(kFd, kRead);
   FdNode writer = node_of(kFd, kWrite);
   FdNode other = node_of(kFd, kRead);
@@ -129,7 +129,7 @@ TEST_F(FdTableTest, BackendReceivesTheCombinedInterestOfAllWatchers) {
   EXPECT_EQ(reconcile(), (Changes{{kFd, kWrite, kNone}}));
 }
 
-TEST_F(FdTableTest, LastStartedWatcherOfADescriptorIsServedFirst) {
+TEST_F(FdTableTest, LastStartedWatcherOfDescriptorIsServedFirst) {
   std::vector<FdNode> nodes(4, node_of(kFd, kRead));
   for (FdNode& node : nodes) start(node);
   table_.stop(nodes[1]);
@@ -156,7 +156,7 @@ TEST_F(FdTableTest, EachWatcherReceivesOnlyItsOwnEvents) {
   EXPECT_EQ(take_calls(), (std::vector<Call>{{&writer, Events::urgent, 0}, {&reader, kRead, 0}}));
 }
 
-TEST_F(FdTableTest, HangUpIsReportedToAWatcherOfOtherEvents) {
+TEST_F(FdTableTest, HangUpIsReportedToWatcherOfOtherEvents) {
   FdNode node = node_of(kFd, Events::urgent);
   start(node);
   reconcile();
@@ -218,7 +218,7 @@ TEST_F(FdTableTest, ForEachVisitsStartedNodes) {
   EXPECT_FALSE(table_.for_each([&nodes](FdNode& node) { return &node != &nodes[0]; }));
 }
 
-TEST_F(FdTableTest, EventOfAnEarlierGenerationIsDropped) {
+TEST_F(FdTableTest, EventOfEarlierGenerationIsDropped) {
   FdNode node = node_of(kFd, kRead);
   start(node);
   reconcile();
@@ -233,7 +233,7 @@ TEST_F(FdTableTest, EventOfAnEarlierGenerationIsDropped) {
   EXPECT_EQ(take_calls().size(), 1u);
 }
 
-TEST_F(FdTableTest, EventQueuedBeforeTheInterestGrewIsDelivered) {
+TEST_F(FdTableTest, EventQueuedBeforeInterestGrewIsDelivered) {
   FdNode node = node_of(kFd, kRead);
   start(node);
   reconcile();
@@ -246,7 +246,7 @@ TEST_F(FdTableTest, EventQueuedBeforeTheInterestGrewIsDelivered) {
   EXPECT_EQ(take_calls(), (std::vector<Call>{{&node, kRead, 0}}));
 }
 
-TEST_F(FdTableTest, EventOfAnUnwatchedDescriptorIsDropped) {
+TEST_F(FdTableTest, EventOfUnwatchedDescriptorIsDropped) {
   EXPECT_FALSE(deliver(kFd, kRead, 0));
   EXPECT_FALSE(deliver(31'000, kRead, 0));
   FdNode node = node_of(kFd, kRead);
@@ -275,7 +275,7 @@ TEST_F(FdTableTest, StopBeforeCloseNeedsNoKernelCall) {
   EXPECT_NE(backend_.generations[kFd], generation);
 }
 
-TEST_F(FdTableTest, RefusalStopsAllWatchersOfTheDescriptorWithTheReason) {
+TEST_F(FdTableTest, RefusalStopsAllWatchersOfDescriptorWithReason) {
   std::vector<FdNode> nodes(3, node_of(kFd, kRead));
   for (FdNode& node : nodes) start(node);
   backend_.refusals[kFd] = -EBADF;
@@ -299,7 +299,7 @@ TEST_F(FdTableTest, OutOfRangeRefusalIsReportedAsErange) {
 }
 
 // A layer may retry, or start another descriptor, in the callback of the refusal.
-TEST_F(FdTableTest, RefusalCallbackMayStartDescriptorsWhenTheTableIsFull) {
+TEST_F(FdTableTest, RefusalCallbackMayStartDescriptorsWhenTableIsFull) {
   FdTable table;
   ASSERT_TRUE(table.reserve(8));
   std::vector<FdNode> nodes;
@@ -327,7 +327,7 @@ TEST_F(FdTableTest, RefusalCallbackMayStartDescriptorsWhenTheTableIsFull) {
   EXPECT_EQ(backend_.take_changes().size(), 8u);
 }
 
-TEST_F(FdTableTest, RefusalOfAnImmediateStartStopsNoWatcher) {
+TEST_F(FdTableTest, RefusalOfImmediateStartStopsNoWatcher) {
   FdNode lazy = node_of(kFd, kRead);
   FdNode immediate = node_of(kFd, kWrite);
   start(lazy);
@@ -390,7 +390,7 @@ TEST_F(FdTableTest, AlwaysReadyFileIsRegisteredAgainOnlyIfItIsReplaced) {
   EXPECT_FALSE(table_.has_always_ready());
 }
 
-TEST_F(FdTableTest, StopRemovesTheRightOneOfSeveralAlwaysReadyFiles) {
+TEST_F(FdTableTest, StopRemovesRightOneOfSeveralAlwaysReadyFiles) {
   std::vector<FdNode> nodes;
   for (int fd = 3; fd < 7; ++fd) {
     nodes.push_back(node_of(fd, kRead));

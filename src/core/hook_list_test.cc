@@ -24,7 +24,7 @@ std::vector<Node*> fed_by(HookList& list) {
   return fed;
 }
 
-TEST(HookList, FeedsItsNodesInTheOrderTheyWereAdded) {
+TEST(HookList, FeedsItsNodesInOrderTheyWereAdded) {
   std::vector<Node> nodes(20);
   HookList list;
   EXPECT_TRUE(list.empty());
@@ -40,7 +40,7 @@ TEST(HookList, FeedsItsNodesInTheOrderTheyWereAdded) {
   EXPECT_EQ(fed_by(list), expected);
 }
 
-TEST(HookList, FeedsOnlyTheHighestPopulatedPriority) {
+TEST(HookList, FeedsOnlyHighestPopulatedPriority) {
   std::vector<Node> nodes(3);
   nodes[1].priority = 99;  // Clamped.
   HookList list;
@@ -56,7 +56,7 @@ TEST(HookList, FeedsOnlyTheHighestPopulatedPriority) {
   pending.clear();
 }
 
-TEST(HookList, FeedsNoNodeWhileAnEqualPriorityIsQueued) {
+TEST(HookList, FeedsNoNodeWhileEqualPriorityIsQueued) {
   Node hook{};
   Node urgent{};
   HookList list;
@@ -73,7 +73,7 @@ TEST(HookList, FeedsNoNodeWhileAnEqualPriorityIsQueued) {
   pending.clear();
 }
 
-TEST(HookList, ReportsThatMemoryRanOutAndLeavesTheNodeInactive) {
+TEST(HookList, ReportsThatMemoryRanOutAndLeavesNodeInactive) {
   Node node{};
   HookList list;
   FaultPlan plan;
@@ -110,7 +110,7 @@ TEST(HookList, LeavesAllNodesInactiveWhenItRemovesThem) {
   EXPECT_TRUE(fed_by(list).empty());
 }
 
-TEST(HookList, AgreesWithAPlainVectorOverRandomOperations) {
+TEST(HookList, AgreesWithPlainVectorOverRandomOperations) {
   Random random(1);
   std::vector<Node> nodes(30);
   std::vector<Node*> model;

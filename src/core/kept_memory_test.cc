@@ -19,7 +19,7 @@ void* filled(std::size_t bytes) {
   return memory;
 }
 
-TEST(KeptMemory, ReusesAFreedBlockOfTheSameSize) {
+TEST(KeptMemory, ReusesFreedBlockOfSameSize) {
   KeptMemory kept;
   kept.open();
   char* const small = static_cast<char*>(std::malloc(KeptMemory::room_for(1)));
@@ -56,7 +56,7 @@ TEST(KeptMemory, IsLimitedInSize) {
 }
 
 #ifndef SPATE_ADDRESS_SANITIZER  // With it, nothing is kept.
-TEST(KeptMemory, IsCachedByTheThreadThatFreesIt) {
+TEST(KeptMemory, IsCachedByThreadThatFreesIt) {
   void* const memory = filled(100);
   std::thread([memory] {
     give_memory(filled(100), 100);  // From now on.

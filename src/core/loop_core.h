@@ -90,10 +90,8 @@ class LoopCore final : public Loop {
   void stop_fd_now(FdNode& node);
   bool start_timer(TimerNode& node) { return node.head.active != 0 || start_inactive(node); }
   void stop_timer(TimerNode& node) {
-    forget_pending(node.head);
-    if (node.head.active == 0) return;
-    timers_.stop(node);
-    if (node.head.priority == kDirect) ref();
+    if (node.head.pending != 0 || node.head.priority == kDirect) return stop_timer_slowly(node);
+    if (node.head.active != 0) timers_.stop(node);
   }
   void park_timer(TimerNode& node) {
     if (node.head.pending != 0 || node.head.priority == kDirect) return park_queued(node);
@@ -295,6 +293,7 @@ class LoopCore final : public Loop {
     return timers_.start(node);
   }
   [[gnu::noinline]] bool start_timer_slowly(TimerNode& node);
+  [[gnu::noinline]] void stop_timer_slowly(TimerNode& node);
   [[gnu::noinline]] void park_queued(TimerNode& node);
   bool move_timer(TimerNode& node, std::int64_t deadline);
   bool start_fd_beyond(FdNode& node);

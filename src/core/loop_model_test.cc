@@ -362,7 +362,7 @@ long ModelBackend::wait(Nanos, ReadyList& ready) {
   return 0;
 }
 
-TEST(LoopModel, AgreesWithTheLoopOverAMillionRandomOperations) {
+TEST(LoopModel, AgreesWithLoopOverMillionRandomOperations) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE(seed);
     Model model(seed, kShapes[seed % std::size(kShapes)]);

@@ -95,6 +95,13 @@ void LoopCore::stop_fd_slowly(FdNode& node) {
   fds_.stop(node);
 }
 
+void LoopCore::stop_timer_slowly(TimerNode& node) {
+  forget_pending(node.head);
+  if (node.head.active == 0) return;
+  timers_.stop(node);
+  if (node.head.priority == kDirect) ref();
+}
+
 void LoopCore::park_queued(TimerNode& node) {
   forget_pending(node.head);
   return node.head.priority == kDirect ? stop_timer(node) : park_timer(node);

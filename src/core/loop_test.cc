@@ -27,7 +27,7 @@ using testing::runs_out;
 using testing::ScriptedLoop;
 using testing::system_error;
 
-TEST(Loop, ReportsADescriptorBeyondItsTableInTheCallback) {
+TEST(Loop, ReportsDescriptorBeyondItsTableInCallback) {
   ScriptedLoop scripted;
   std::vector<Events> calls;
   Io io(*scripted.loop, 1'000'000, Events::read, [&calls](Events e) { calls.push_back(e); });
@@ -63,7 +63,7 @@ TEST(Loop, ReportsThatItsTableCannotGrow) {
   ::close(fd);
 }
 
-TEST(Loop, RefusesOnceWithoutADescriptorOrAnEvent) {
+TEST(Loop, RefusesOnceWithoutDescriptorOrEvent) {
   ScriptedLoop scripted;
   const auto never = [](Events) { ADD_FAILURE(); };
   EXPECT_EQ(scripted.loop->once(-1, Events::read, kForever, never), system_error(EINVAL));
@@ -72,7 +72,7 @@ TEST(Loop, RefusesOnceWithoutADescriptorOrAnEvent) {
   EXPECT_EQ(scripted.loop->active_count(), 0);
 }
 
-TEST(Loop, AllowsAtMostSixteenLoopsToWatchASignal) {
+TEST(Loop, AllowsAtMostSixteenLoopsToWatchSignal) {
   struct Watching {
     std::unique_ptr<Loop> loop = std::move(*Loop::create());
     Signal signal{*loop, [] {}};
@@ -127,7 +127,7 @@ TEST(Loop, TimerStartedInSuspendedLoopWaitsForResume) {
   EXPECT_EQ(called, 1);
 }
 
-TEST(Loop, AcceptsTheLongestRepeatInterval) {
+TEST(Loop, AcceptsLongestRepeatInterval) {
   ScriptedLoop scripted;
   int called = 0;
   Timer timer(*scripted.loop, [&called] { ++called; });
@@ -142,7 +142,7 @@ TEST(Loop, AcceptsTheLongestRepeatInterval) {
   EXPECT_EQ(called, 1);
 }
 
-TEST(Loop, AcceptsTheLongestIntervalAndExtremeWallClockTimes) {
+TEST(Loop, AcceptsLongestIntervalAndExtremeWallClockTimes) {
   ScriptedLoop scripted;
   int called = 0;
   Periodic periodic(*scripted.loop, [&called] { ++called; });
@@ -183,7 +183,7 @@ TEST(Epoll, DeliversMoreEventsThanOneBatchHolds) {
   }
 }
 
-TEST(Select, RefusesADescriptorBeyondItsSetSize) {
+TEST(Select, RefusesDescriptorBeyondItsSetSize) {
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
   if (limit.rlim_max < FD_SETSIZE + 10)
@@ -205,7 +205,7 @@ TEST(Select, RefusesADescriptorBeyondItsSetSize) {
   ::setrlimit(RLIMIT_NOFILE, &before);
 }
 
-TEST(PollAndSelect, StopTheWatchersOfADescriptorClosedWhileRegistered) {
+TEST(PollAndSelect, StopWatchersOfDescriptorClosedWhileRegistered) {
   for (const std::string_view backend : {"poll", "select"}) {
     const auto loop = std::move(*Loop::create({.backend = backend}));
     int ends[2];

@@ -12,20 +12,15 @@
 
 namespace spate {
 
-// The base of one-shot calls: a link of the loop's list.
-class OneShots::OneShot : public Internal {
+// The base of one-shot calls, which are in the loop's list.
+class OneShots::OneShot : public Internal, public Linked<OneShot> {
  public:
-  explicit OneShot(OneShots& one_shots) : one_shots_(one_shots), next_(one_shots.first_) {
-    if (next_ != nullptr) next_->previous_ = this;
-    one_shots.first_ = this;
+  explicit OneShot(OneShots& one_shots) : one_shots_(one_shots) {
+    one_shots.all_.push_front(*this);
   }
-  virtual ~OneShot() {
-    (previous_ == nullptr ? one_shots_.first_ : previous_->next_) = next_;
-    if (next_ != nullptr) next_->previous_ = previous_;
-  }
+  virtual ~OneShot() { unlink(); }
 
   virtual void list_active(ActiveList& list) const = 0;
-  OneShot* next() const { return next_; }
 
   static void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
     return reallocate(nullptr, bytes);
@@ -42,10 +37,6 @@ class OneShots::OneShot : public Internal {
   }
 
   OneShots& one_shots_;
-
- private:
-  OneShot* next_;
-  OneShot* previous_ = nullptr;
 };
 
 // A descriptor with a timeout.
@@ -195,12 +186,11 @@ std::error_code OneShots::on_signal(int signum, Job callback) {
 }
 
 void OneShots::list_active(ActiveList& list) const {
-  for (const OneShot* one_shot = first_; one_shot != nullptr; one_shot = one_shot->next())
-    one_shot->list_active(list);
+  all_.for_each([&](const OneShot& one_shot) { one_shot.list_active(list); });
 }
 
 void OneShots::clear() {
-  while (first_ != nullptr) delete first_;
+  while (OneShot* one_shot = all_.first()) delete one_shot;
 }
 
 }  // namespace spate

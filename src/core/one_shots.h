@@ -4,6 +4,7 @@
 
 #include <system_error>
 
+#include "base/list.h"
 #include "base/slab.h"
 #include "core/internal.h"
 #include "spate/loop.h"
@@ -39,7 +40,7 @@ class OneShots {
 
   LoopCore& loop_;
   Slab<Later> places_;
-  OneShot* first_ = nullptr;
+  List<OneShot> all_;  // Newest first.
 };
 
 }  // namespace spate

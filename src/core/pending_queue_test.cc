@@ -41,7 +41,7 @@ TEST(PendingQueue, PopsByPriorityThenInFeedOrder) {
   EXPECT_TRUE(queue.empty());
 }
 
-TEST(PendingQueue, ClampsPrioritiesBeyondTheRange) {
+TEST(PendingQueue, ClampsPrioritiesBeyondRange) {
   std::vector<Node> nodes = nodes_with_priorities({-3, 3, INT32_MIN, INT32_MAX, 0});
   PendingQueue queue;
   for (Node& node : nodes) ASSERT_TRUE(queue.feed(node, Events::custom));
@@ -49,7 +49,7 @@ TEST(PendingQueue, ClampsPrioritiesBeyondTheRange) {
   EXPECT_EQ(take_all(queue, nodes), (std::vector<int>{1, 3, 4, 0, 2}));
 }
 
-TEST(PendingQueue, MergesRepeatedFeedsAtTheFirstPosition) {
+TEST(PendingQueue, MergesRepeatedFeedsAtFirstPosition) {
   std::vector<Node> nodes(2);
   PendingQueue queue;
   queue.feed(nodes[0], Events::read);
@@ -64,7 +64,7 @@ TEST(PendingQueue, MergesRepeatedFeedsAtTheFirstPosition) {
   EXPECT_EQ(nodes[0].pending, 0u) << "no longer pending when it is taken";
 }
 
-TEST(PendingQueue, RemovesANodeAndReturnsItsEvents) {
+TEST(PendingQueue, RemovesNodeAndReturnsItsEvents) {
   std::vector<Node> nodes(3);
   PendingQueue queue;
   for (Node& node : nodes) queue.feed(node, Events::read);
@@ -77,7 +77,7 @@ TEST(PendingQueue, RemovesANodeAndReturnsItsEvents) {
   EXPECT_EQ(take_all(queue, nodes), (std::vector<int>{0, 2}));
 }
 
-TEST(PendingQueue, PopsNewlyFedNodesUntilTheBudgetIsSpent) {
+TEST(PendingQueue, PopsNewlyFedNodesUntilBudgetIsSpent) {
   std::vector<Node> nodes(1);
   PendingQueue queue;
   queue.feed(nodes[0], Events::custom);
@@ -94,7 +94,7 @@ TEST(PendingQueue, PopsNewlyFedNodesUntilTheBudgetIsSpent) {
   EXPECT_EQ(take_all(queue, nodes), std::vector<int>{0}) << "what was left is of the next turn";
 }
 
-TEST(PendingQueue, PopsAllPreviouslyQueuedNodesRegardlessOfTheBudget) {
+TEST(PendingQueue, PopsAllPreviouslyQueuedNodesRegardlessOfBudget) {
   std::vector<Node> nodes = nodes_with_priorities({2, 2, -2, -2});
   PendingQueue queue;
   for (Node& node : nodes) queue.feed(node, Events::custom);
@@ -124,7 +124,7 @@ TEST(PendingQueue, NestedTurnTakesRestOfOuterTurn) {
   EXPECT_FALSE(queue.take(due)) << "nothing is left for the outer turn";
 }
 
-TEST(PendingQueue, DetectsNodesQueuedAtOrAboveAPriority) {
+TEST(PendingQueue, DetectsNodesQueuedAtOrAbovePriority) {
   std::vector<Node> nodes = nodes_with_priorities({0});
   PendingQueue queue;
   EXPECT_FALSE(queue.has_from(kPriorityMin));
@@ -151,7 +151,7 @@ TEST(PendingQueue, LeavesNoNodePendingWhenItIsCleared) {
   EXPECT_FALSE(queue.take(due));
 }
 
-TEST(PendingQueue, ReportsThatMemoryRanOutAndLeavesTheNodeUnchanged) {
+TEST(PendingQueue, ReportsThatMemoryRanOutAndLeavesNodeUnchanged) {
   std::vector<Node> nodes(1);
   PendingQueue queue;
   {
@@ -210,7 +210,7 @@ void take_batch(PendingQueue& queue, Due* batch) {
   while (queue.take(due)) queue.hold(due);
 }
 
-TEST(PendingQueue, UpdatesNodesThatAreInABatch) {
+TEST(PendingQueue, UpdatesNodesThatAreInBatch) {
   std::vector<Node> nodes(3);
   PendingQueue queue;
   for (Node& node : nodes) queue.feed(node, Events::custom);
@@ -243,7 +243,7 @@ TEST(PendingQueue, PutsReturnedBatchBeforeRest) {
   EXPECT_EQ(take_all(queue, nodes), (std::vector<int>{1, 2, 3, 0}));
 }
 
-TEST(PendingQueue, DefersNodesFedAfterABatchWasReturned) {
+TEST(PendingQueue, DefersNodesFedAfterBatchWasReturned) {
   std::vector<Node> nodes(4);
   PendingQueue queue;
   for (int i : {0, 1, 2}) queue.feed(nodes[i], Events::custom);
@@ -257,7 +257,7 @@ TEST(PendingQueue, DefersNodesFedAfterABatchWasReturned) {
   EXPECT_EQ(take_all(queue, nodes), (std::vector<int>{0, 1, 2}));
 }
 
-TEST(PendingQueue, KeepsABatchThatCannotBeReturned) {
+TEST(PendingQueue, KeepsBatchThatCannotBeReturned) {
   std::vector<Node> nodes(1);
   PendingQueue queue;
   queue.feed(nodes[0], Events::custom);
@@ -273,7 +273,7 @@ TEST(PendingQueue, KeepsABatchThatCannotBeReturned) {
   EXPECT_EQ(queue.claim(batch[0]), nodes.data());
 }
 
-TEST(PendingQueue, ClearsABatch) {
+TEST(PendingQueue, ClearsBatch) {
   std::vector<Node> nodes(2);
   PendingQueue queue;
   for (Node& node : nodes) queue.feed(node, Events::custom);

@@ -31,9 +31,7 @@ class PostQueue {
   void publish(Lane& lane);
 
   // ---- the loop's thread
-  // After a run that called many tasks it returns true without checking: each check would take a
-  // cache line away from a producer that is writing to it.
-  bool has_posts() const { return lanes_.load() != nullptr && (is_busy_ || find_posts()); }
+  bool has_posts() const { return lanes_.load() != nullptr && find_posts(); }
   // Calls tasks, including those posted meanwhile, at most `limit`. Returns how many.
   std::size_t run(std::size_t limit);
   // Destroys the posted tasks, and from here on each new one, on the thread that posts it.
@@ -52,8 +50,7 @@ class PostQueue {
   std::atomic<Lane*> lanes_{nullptr};
   std::atomic<bool> is_closed_{false};
   std::mutex dropping_;  // After close(), a posting thread also removes its tasks.
-  bool is_busy_ = false;  // The last run called many tasks.
-  int running_ = 0;       // Depth: tasks may run the loop, and enter again.
+  int running_ = 0;      // Depth: tasks may run the loop, and enter again.
 };
 
 }  // namespace spate

@@ -40,7 +40,7 @@ class Waiter {
 
 TEST(Spinner, NeverSpinsByDefault) { EXPECT_FALSE(Spinner(Spin{}).is_on()); }
 
-TEST(Spinner, SpinsForAFixedWindowRegardlessOfSuccess) {
+TEST(Spinner, SpinsForFixedWindowRegardlessOfSuccess) {
   Waiter waiter(Spin::fixed(kWindow));
   for (int i = 0; i < 10; ++i) EXPECT_EQ(waiter.wait(1s), kWindow);
   EXPECT_EQ(waiter.wait(30us), 30us);
@@ -60,7 +60,7 @@ TEST(Spinner, SleepsWhenWaitsAreLong) {
   EXPECT_EQ(waiter.wait_often(1000, 5ms), 0ns) << "it has learned";
 }
 
-TEST(Spinner, ResumesSpinningSoonAfterALongWait) {
+TEST(Spinner, ResumesSpinningSoonAfterLongWait) {
   Waiter waiter(Spin::adaptive(1));
   waiter.wait_often(100, 10us);
   waiter.wait(1s);
@@ -83,7 +83,7 @@ TEST(Spinner, BacksOffWhereSpinningNeverSucceeds) {
   EXPECT_LT(looked, (now - 1s) / 100);
 }
 
-TEST(Spinner, StopsSpinningInLongWaitsEvenWithTheLargestWindow) {
+TEST(Spinner, StopsSpinningInLongWaitsEvenWithLargestWindow) {
   Waiter waiter(Spin::adaptive(1, Nanos::max()));
   EXPECT_EQ(waiter.wait_often(40, 1s), 20us) << "the first wait only";
 }

@@ -16,7 +16,7 @@ bool TimerQueue::start_slowly(TimerNode& node) {
   return false;
 }
 
-void TimerQueue::stop(TimerNode& node) {
+void TimerQueue::stop_slowly(TimerNode& node) {
   take_out(node);
   parked_ -= node.deadline == kParked;
   forget(node);
@@ -41,7 +41,6 @@ bool TimerQueue::move(TimerNode& node, std::int64_t deadline) {
 }
 
 TimerNode* TimerQueue::pop_due_slowly(std::int64_t now) {
-  keep_up(now);
   const Entry* const due = settle(now);
   if (due == nullptr) return nullptr;
   TimerNode* const node = due->node;
@@ -64,17 +63,21 @@ inline void TimerQueue::remove(const Entry* first) {
 }
 
 // Returns the first entry, if it is due. Entries before it whose node was postponed or parked are
-// placed again or dropped.
+// placed again or dropped. Buckets are opened one at a time, so that the run is short even if many
+// timers are overdue.
 inline const TimerQueue::Entry* TimerQueue::settle(std::int64_t now) {
   for (;;) {
+    while (next_open_ <= std::min(now, next_key())) open(earliest_bucket());
     const Entry* const found = first();
-    if (found == nullptr || found->key > now) return nullptr;
+    if (found == nullptr || found->key > now) break;
     if (found->node->deadline == found->key) return found;
     put_back(found);
   }
+  keep_up(now);
+  return nullptr;
 }
 
-void TimerQueue::drop_early(std::int64_t now) { settle(now); }
+void TimerQueue::look_for_due(std::int64_t now) { settle(now); }
 
 void TimerQueue::put_back(const Entry* early) {
   TimerNode& node = *early->node;
@@ -139,10 +142,7 @@ void TimerQueue::take_out(TimerNode& node) {
   if (bucket == 0) return heap_remove(node.head.active - 1);
   if (bucket == kRun) return run_remove(node.head.active - 1);
   Array<TimerNode*>& nodes = buckets_[bucket];
-  TimerNode* last = nodes.back();
-  nodes[node.head.active - 1] = last;
-  last->head.active = node.head.active;
-  nodes.pop();
+  take_from(nodes, node);
   if (nodes.empty()) {
     occupied_[level_of(bucket)] &= ~(std::uint64_t{1} << ((bucket - 1) % kSlots));
     if (start_[bucket] == next_open_) find_next_open();

@@ -42,7 +42,13 @@ class TimerQueue {
     ++linked_;
     return place(node, next_order());
   }
-  void stop(TimerNode& node);
+  // The fast path is inlined: neither parked nor the last node of a bucket.
+  [[gnu::always_inline]] void stop(TimerNode& node) {
+    Array<TimerNode*>& nodes = buckets_[node.head.extra & kBucketMask];
+    if (nodes.size() <= 1 || node.deadline == kParked) return stop_slowly(node);
+    take_from(nodes, node);
+    forget(node);
+  }
   // Stops, but leaves the node linked, to be dropped when it is reached. It must be stopped before
   // its memory is freed.
   void park(TimerNode& node) {
@@ -68,14 +74,13 @@ class TimerQueue {
   // Returns when pop_due() must be called next; INT64_MAX without timers. Never later than the
   // earliest deadline.
   std::int64_t next_deadline() const { return std::min(next_open_, next_key()); }
-  // Opens near buckets, which pop_due() does as well: if next_deadline() is then after `now`, it is
-  // a deadline. `now` never decreases.
+  // Opens near buckets until a timer is due, which pop_due() does as well: if next_deadline() is
+  // then after `now`, it is a deadline. `now` never decreases.
   void advance(std::int64_t now) {
-    keep_up(now);
-    if (next_key() <= now) drop_early(now);
+    if (now >= horizon_ || next_key() <= now) look_for_due(now);
   }
-  // The part of it that start() needs after turns without timers; has_kept_up() returns whether it
-  // would do nothing.
+  // Opens all near buckets. start() needs this after turns without timers; has_kept_up() returns
+  // whether it would do nothing.
   void keep_up(std::int64_t now) {
     if (now >= horizon_) move_horizon(now);
   }
@@ -83,8 +88,7 @@ class TimerQueue {
   // Removes and returns the next node whose deadline is not after `now`; nullptr if none. `now`
   // never decreases.
   TimerNode* pop_due(std::int64_t now) {
-    if (!heap_.empty() || run_head_ + 1 >= run_.size() || now >= horizon_)
-      return pop_due_slowly(now);
+    if (!heap_.empty() || run_head_ + 1 >= run_.size()) return pop_due_slowly(now);
     const Entry due = run_[run_head_];
     if (due.key > now || due.node->deadline != due.key) return pop_due_slowly(now);
     if (run_[++run_head_].node == nullptr) run_close_front();
@@ -140,7 +144,7 @@ class TimerQueue {
   const Entry* first() const;
   void remove(const Entry* first);
   [[gnu::always_inline]] const Entry* settle(std::int64_t now);
-  [[gnu::noinline]] void drop_early(std::int64_t now);
+  [[gnu::noinline]] void look_for_due(std::int64_t now);
   [[gnu::noinline]] void put_back(const Entry* early);
 
   [[gnu::noinline]] TimerNode* pop_due_slowly(std::int64_t now);
@@ -155,7 +159,14 @@ class TimerQueue {
   // The slow paths of both.
   [[gnu::noinline]] bool start_slowly(TimerNode& node);
   [[gnu::noinline]] bool place_slowly(TimerNode& node, std::uint32_t order);
+  [[gnu::noinline]] void stop_slowly(TimerNode& node);
   void take_out(TimerNode& node);
+  static void take_from(Array<TimerNode*>& nodes, TimerNode& node) {
+    TimerNode* const last = nodes.back();
+    nodes[node.head.active - 1] = last;
+    last->head.active = node.head.active;
+    nodes.pop();
+  }
   void forget(TimerNode& node) {
     node.head.active = 0;
     node.head.extra = 0;
@@ -205,7 +216,7 @@ class TimerQueue {
   std::uint64_t occupied_[kLevels] = {};
   // For each bucket in use. INT64_MAX for 0 and kRun, which sends restart() to move().
   std::int64_t start_[kRun + 1];
-  Array<TimerNode*> buckets_[kBuckets];
+  Array<TimerNode*> buckets_[kRun + 1];  // 0 and kRun are empty: stop() takes the slow path.
 };
 
 inline std::uint32_t TimerQueue::bucket_at(std::uint32_t level, std::int64_t deadline) {
@@ -217,7 +228,7 @@ inline std::uint32_t TimerQueue::bucket_at(std::uint32_t level, std::int64_t dea
 // The level is that of the highest digit in which the deadline differs from the horizon. Few timers
 // are beyond the third level, more than four minutes, and the branches are predictable: they take
 // less time than finding the digit.
-inline std::uint32_t TimerQueue::bucket_of(std::int64_t deadline) const {
+[[gnu::always_inline]] inline std::uint32_t TimerQueue::bucket_of(std::int64_t deadline) const {
   const auto difference = static_cast<std::uint64_t>(deadline ^ horizon_) >> kTickBits;
   if (difference < 1u << kDigitBits) return bucket_at(0, deadline);
   if (difference < 1u << 2 * kDigitBits) return bucket_at(1, deadline);

@@ -198,7 +198,7 @@ void random_step(Random& random, Pair& pair) {
 class TimerQueueModel : public ::testing::TestWithParam<std::size_t> {};
 
 // A hundred thousand operations each. With few timers they meet in all ways; many fill the wheel.
-TEST_P(TimerQueueModel, AgreesWithASortedMapOnRandomSchedules) {
+TEST_P(TimerQueueModel, AgreesWithSortedMapOnRandomSchedules) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -218,7 +218,7 @@ TEST_P(TimerQueueModel, AgreesWithASortedMapOnRandomSchedules) {
 
 INSTANTIATE_TEST_SUITE_P(Timers, TimerQueueModel, ::testing::Values(1, 2, 7, 40, 300, 5000));
 
-TEST(TimerQueue, AgreesWithASortedMapWhileAllocationsFail) {
+TEST(TimerQueue, AgreesWithSortedMapWhileAllocationsFail) {
   Random random(11);
   Pair pair(500);
   ASSERT_TRUE(pair.queue().reserve(500));
@@ -250,7 +250,7 @@ TEST(TimerQueue, ReportsThatMemoryRanOutAndChangesNothing) {
 
 constexpr std::size_t kBurst = 1'000'000;
 
-TEST(TimerQueue, KeepsTheOrderOfAMillionEqualDeadlines) {
+TEST(TimerQueue, KeepsOrderOfMillionEqualDeadlines) {
   Queue queue;
   std::vector<TimerNode> nodes(kBurst);
   for (TimerNode& node : nodes) {
@@ -264,7 +264,7 @@ TEST(TimerQueue, KeepsTheOrderOfAMillionEqualDeadlines) {
 }
 
 // A timer's place among equal deadlines has 22 bits. When the counter wraps, the order must hold.
-TEST(TimerQueue, KeepsTheOrderOfEqualDeadlinesWhenItsCounterWraps) {
+TEST(TimerQueue, KeepsOrderOfEqualDeadlinesWhenItsCounterWraps) {
   for (const std::int64_t deadline : {std::int64_t{3}, 5 * kSecond}) {
     Queue queue;
     TimerNode other{};
@@ -281,7 +281,7 @@ TEST(TimerQueue, KeepsTheOrderOfEqualDeadlinesWhenItsCounterWraps) {
   }
 }
 
-TEST(TimerQueue, OpensTheBucketOfTheLastDeadline) {
+TEST(TimerQueue, OpensBucketOfLastDeadline) {
   Queue queue;
   TimerNode last{};
   last.deadline = INT64_MAX - 1;
@@ -291,7 +291,7 @@ TEST(TimerQueue, OpensTheBucketOfTheLastDeadline) {
   queue.stop(last);
 }
 
-TEST(TimerQueue, ExpiresAMillionTimersInOrderWithSleepsInBetween) {
+TEST(TimerQueue, ExpiresMillionTimersInOrderWithSleepsInBetween) {
   Queue queue;
   Random random(3);
   std::vector<TimerNode> nodes(kBurst);
@@ -324,7 +324,21 @@ TEST(TimerQueue, ExpiresCompletelyWhenTimeJumpsPastAllDeadlines) {
   EXPECT_EQ(pair.armed(), 0u);
 }
 
-TEST(TimerQueue, WakesALoopWithOneFarTimerOnlyAFewTimes) {
+// The run needs memory for one bucket, not for all that are overdue.
+TEST(TimerQueue, OpensOneBucketAfterAnotherWhenManyAreOverdue) {
+  constexpr std::size_t kPerBucket = 1024;
+  Pair pair(50 * kPerBucket);
+  for (std::size_t i = 0; i < pair.timers(); ++i) {
+    pair.start(i, (2 + static_cast<std::int64_t>(i / kPerBucket)) * kTick);
+  }
+  FaultPlan plan;
+  const FaultScope scope(plan);
+  pair.advance_to(100 * kTick);
+  EXPECT_EQ(pair.armed(), 0u);
+  EXPECT_EQ(plan.calls(SystemCall::allocate), 1u);
+}
+
+TEST(TimerQueue, WakesLoopWithOneFarTimerOnlyFewTimes) {
   for (const std::int64_t deadline :
        {kTick - 1, kTick, 64 * kTick, kSecond, 3600 * kSecond, INT64_MAX / 2}) {
     Pair pair(1);
@@ -335,13 +349,13 @@ TEST(TimerQueue, WakesALoopWithOneFarTimerOnlyAFewTimes) {
 }
 
 // The loop may wake once for each level of the wheel, but not more often.
-TEST(TimerQueue, WakesALoopWithManyFarTimersABoundedNumberOfTimes) {
+TEST(TimerQueue, WakesLoopWithManyFarTimersBoundedNumberOfTimes) {
   Pair pair(1000);
   for (std::size_t i = 0; i < pair.timers(); ++i) pair.start(i, 86'400 * kSecond + 17);
   EXPECT_LE(pair.sleep_until_empty(), 10u);
 }
 
-TEST(TimerQueue, PostponesByChangingOnlyTheNode) {
+TEST(TimerQueue, PostponesByChangingOnlyNode) {
   Pair pair(1000);
   for (std::size_t i = 0; i < pair.timers(); ++i) pair.start(i, 60 * kSecond);
   const std::int64_t next = pair.queue().next_deadline();
@@ -356,7 +370,7 @@ TEST(TimerQueue, PostponesByChangingOnlyTheNode) {
   EXPECT_EQ(pair.now(), 109 * kSecond);
 }
 
-TEST(TimerQueue, KeepsARestartedTimersPositionAmongEqualDeadlines) {
+TEST(TimerQueue, KeepsRestartedTimersPositionAmongEqualDeadlines) {
   for (const std::int64_t deadline : {kTick / 2, 50 * kSecond}) {
     Pair pair(3);
     for (std::size_t i = 0; i < 3; ++i) pair.start(i, deadline);
@@ -369,7 +383,7 @@ TEST(TimerQueue, KeepsARestartedTimersPositionAmongEqualDeadlines) {
   }
 }
 
-TEST(TimerQueue, AcceptsTheLatestDeadline) {
+TEST(TimerQueue, AcceptsLatestDeadline) {
   for (const std::int64_t deadline : {std::int64_t{5}, 5 * kSecond}) {
     Queue queue;
     queue.pop_due(0);
@@ -387,7 +401,7 @@ TEST(TimerQueue, AcceptsTheLatestDeadline) {
   EXPECT_EQ(queue.size(), 1u);
 }
 
-TEST(TimerQueue, ParksAndRestartsByChangingOnlyTheNode) {
+TEST(TimerQueue, ParksAndRestartsByChangingOnlyNode) {
   Pair pair(100);
   for (std::size_t i = 0; i < pair.timers(); ++i) pair.start(i, 60 * kSecond);
   FaultPlan plan;

@@ -9,7 +9,7 @@
 namespace spate {
 namespace {
 
-TEST(Version, MatchesTheHeaders) {
+TEST(Version, MatchesHeaders) {
   EXPECT_EQ(version(), SPATE_VERSION_STRING);
   EXPECT_EQ(version_number(), SPATE_VERSION);
   EXPECT_EQ(version(), std::to_string(SPATE_VERSION_MAJOR) + "." +
@@ -17,7 +17,7 @@ TEST(Version, MatchesTheHeaders) {
                            std::to_string(SPATE_VERSION_PATCH));
 }
 
-TEST(Version, MatchesTheCApi) {
+TEST(Version, MatchesCApi) {
   EXPECT_EQ(version(), spate_version());
   EXPECT_EQ(version_number(), spate_version_number());
 }

@@ -1,5 +1,5 @@
 // ConnectionAdapter: passes pieces to the reader, and the end to all waiters.
-#include "spate/coro/connection_adapter.h"
+#include "spate/coro/extend/connection_adapter.h"
 
 #include <cstring>
 #include <new>

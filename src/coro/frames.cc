@@ -1,4 +1,4 @@
-#include "spate/coro/frames.h"
+#include "spate/coro/extend/frames.h"
 
 #include <cstdlib>
 

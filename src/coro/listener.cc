@@ -4,7 +4,7 @@
 #include <new>
 #include <optional>
 
-#include "spate/coro/reservation_queue.h"
+#include "spate/coro/extend/reservation_queue.h"
 
 namespace spate::coro {
 

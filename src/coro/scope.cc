@@ -1,31 +1,15 @@
 // Scope: its tasks, and the queue of woken coroutines.
 #include "spate/coro/scope.h"
 
+#include "base/guard.h"
 #include "spate/coro/until_stop.h"
 
 namespace spate::coro {
 
 // Detects that a call destroyed the scope.
-class Scope::Guard {
+class Scope::Guard : public StackGuard<Guard> {
  public:
-  // Not inlined: g++ 12 warns of a dangling pointer to the guard otherwise.
-  [[gnu::noinline]] explicit Guard(Scope& scope) : scope_(&scope), outer_(scope.guards_) {
-    scope.guards_ = this;
-  }
-  ~Guard() {
-    if (scope_ != nullptr) scope_->guards_ = outer_;
-  }
-  Guard(const Guard&) = delete;
-  Guard& operator=(const Guard&) = delete;
-
-  bool is_destroyed() const { return scope_ == nullptr; }
-  static void notify_all(Guard* innermost) {
-    for (Guard* guard = innermost; guard != nullptr; guard = guard->outer_) guard->scope_ = nullptr;
-  }
-
- private:
-  Scope* scope_;
-  Guard* outer_;
+  explicit Guard(Scope& scope) : StackGuard(scope.guards_) {}
 };
 
 Scope::Scope(Loop& loop)
@@ -35,7 +19,7 @@ Scope::Scope(Loop& loop)
 }
 
 Scope::~Scope() {
-  Guard::notify_all(std::exchange(guards_, nullptr));
+  Guard::detach(std::exchange(guards_, nullptr));
   is_stopping_ = true;
   cancel();
   // Running tasks are left. They are detached, and destroyed when they wait.
@@ -98,8 +82,8 @@ void Scope::retire(Promise& root) {
   unlink(root);
   const Guard guard(*this);
   root.destroy();
-  if (!guard.is_destroyed() && error) report(error);
-  if (!guard.is_destroyed() && empty()) end_joins();
+  if (!guard.is_gone() && error) report(error);
+  if (!guard.is_gone() && empty()) end_joins();
 }
 
 void Scope::on_error(std::move_only_function<void(std::error_code error)> callback) {
@@ -116,7 +100,7 @@ void Scope::report(std::error_code error) {
   auto callback = std::move(on_error_);
   on_error_ = nullptr;
   callback(error);
-  if (!guard.is_destroyed() && !on_error_) on_error_ = std::move(callback);
+  if (!guard.is_gone() && !on_error_) on_error_ = std::move(callback);
 }
 
 void Scope::stop() {
@@ -129,7 +113,7 @@ void Scope::trigger_stop_points() {
   const Guard guard(*this);
   for (StopPoint* point = stop_points_; point != nullptr;) {
     const bool was_triggered = point->trigger_(*point);
-    if (guard.is_destroyed()) return;
+    if (guard.is_gone()) return;
     point = was_triggered ? stop_points_ : point->next_;
   }
 }
@@ -148,7 +132,7 @@ void Scope::cancel() {
     }
     unlink(*root);
     root->destroy();
-    if (guard.is_destroyed()) return;
+    if (guard.is_gone()) return;
     root = newest_;
   }
   is_cancelling_ = was_cancelling;
@@ -175,12 +159,12 @@ WaitNode* Scope::next_woken() const {
 void Scope::call_woken() {
   const Guard guard(*this);
   if (is_stopping_) trigger_stop_points();
-  if (guard.is_destroyed()) return;
+  if (guard.is_gone()) return;
   const WaitNode* const last = woken_.last();
   for (WaitNode* node = next_woken(); node != nullptr; node = next_woken()) {
     const bool is_last = node == last;
     node->as_continuation().resume();
-    if (guard.is_destroyed() || is_last) return;
+    if (guard.is_gone() || is_last) return;
   }
 }
 

@@ -84,6 +84,7 @@ class WatchState : public Abandonable<WatchState> {
 
   bool read(bool is_complete);
   void hold(std::string_view records);
+  void drop_queue();
   void finish_reading();
   void start_scan();
   void on_scanned(std::vector<ScannedDirectory> results);
@@ -107,7 +108,6 @@ class WatchState : public Abandonable<WatchState> {
   int reads_ = 0;     // Since the last scan.
   bool is_scanning_ = false;
   bool is_paused_ = false;
-  bool is_ready_ = false;
   std::error_code error_;
 };
 
@@ -181,8 +181,8 @@ void WatchState::finish_reading() {
   reads_ = 0;
   if (tree_.has_scan()) {
     start_scan();
-  } else if (!std::exchange(is_ready_, true)) {
-    batch_.add_root(Change::ready);
+  } else if (!tree_.is_complete()) {
+    tree_.complete(batch_);
   }
 }
 
@@ -206,7 +206,17 @@ bool WatchState::read(bool is_complete) {
       tree_.read_records(records, is_complete || records.size() > kMostHeld, batch_);
   if (used > 0) move_timer_.stop();
   hold(records.substr(used));
+  if (tree_.has_overflowed()) drop_queue();
   return true;
+}
+
+// The program, or the next scan, looks at the tree after an overflow was reported: older records
+// are useless then. The number of reads is bounded, because changes may not pause.
+void WatchState::drop_queue() {
+  char bytes[kReadInTurn];
+  int left = kReadsBetweenScans;
+  while (left > 0 && sys::read(inotify_->get(), bytes, sizeof(bytes)) > 0) --left;
+  tree_.begin_again(batch_);
 }
 
 // Keeps records for the next read.
@@ -246,10 +256,12 @@ void WatchState::go_on() {
   wait();
 }
 
-// While a scan runs nothing is read: the tree does not contain the new watches yet.
+// While a scan runs nothing is read: the tree does not contain the new watches yet. No scan starts
+// while half of a move is held, so a step would only be repeated until the other half is there.
 void WatchState::wait() {
   if (!is_active() || is_paused_) return;
-  const bool has_more = tree_.has_results() || tree_.has_scan() || !is_ready_;
+  const bool may_scan = held_.empty() && (tree_.has_scan() || !tree_.is_complete());
+  const bool has_more = tree_.has_results() || may_scan;
   io_.modify(is_scanning_ || tree_.has_results() ? Events::none : Events::read);
   if (is_scanning_ || !has_more) return step_.stop();
   if (!step_.start(Nanos{0})) fail(sys::error_code(-ENOMEM));
@@ -292,8 +304,7 @@ void WatchState::on_fork() {
   const long watch =
       sys::inotify_watch(inotify_->get(), tree_.root().c_str(), tree_.mask(), sys::Follow::yes);
   if (watch < 0) return fail(sys::error_code(watch));
-  tree_.restart(static_cast<int>(watch));
-  batch_.add_root(Change::overflow);
+  tree_.restart(static_cast<int>(watch), batch_);
   if (is_paused_) io_.stop();
   if (!is_paused_ && !step_.start(Nanos{0})) fail(sys::error_code(-ENOMEM));
 }

@@ -30,6 +30,8 @@ struct WatchTree::Directory {
   bool is_listed = false;  // Its entries were reported.
   bool is_silent = false;  // They exist at the start, and are not reported.
   bool is_seen = false;    // In the listing of its parent that is being read.
+  bool is_doubtful = false;  // The program may know entries of it that were removed unwatched.
+  bool is_repeated = false;  // The next listing reports its entries again.
   Directory* parent = nullptr;
   std::string name;
   std::map<std::string, std::unique_ptr<Directory>, std::less<>> children;
@@ -62,7 +64,7 @@ void WatchTree::start(int watch) {
   if (options_.scope == WatchScope::tree || options_.existing) queue(*root_);
 }
 
-void WatchTree::restart(int watch) {
+void WatchTree::restart(int watch, WatchBatch& batch) {
   by_watch_.clear();
   unwanted_.clear();
   results_.clear();
@@ -72,8 +74,24 @@ void WatchTree::restart(int watch) {
     directory->watch = -1;
     directory->is_listed = false;
   }
+  doubt_unlisted();
   set_watch(*root_, watch);
-  if (options_.scope == WatchScope::tree) queue(*root_);
+  if (options_.scope == WatchScope::tree || options_.existing) queue(*root_);
+  report_overflow(*root_, batch);
+}
+
+// The root's entries are listed in every scope, because the record of the root's end may be lost.
+void WatchTree::begin_again(WatchBatch& batch) {
+  has_overflowed_ = false;
+  report_overflow(*root_, batch);
+  doubt_unlisted();
+  root_->is_repeated = options_.existing;
+  queue(*root_);
+}
+
+void WatchTree::complete(WatchBatch& batch) {
+  is_complete_ = true;
+  batch.add_root(Change::ready);
 }
 
 // ---- the directories
@@ -173,10 +191,13 @@ std::size_t WatchTree::read_records(std::span<const char> bytes, bool is_complet
                                     WatchBatch& batch) {
   records_.clear();
   std::size_t end = 0;
-  for (Record record; sys::read_record(bytes, end, record); end = record.end)
-    records_.push_back(record);
+  for (Record record; !has_overflowed_ && sys::read_record(bytes, end, record); end = record.end) {
+    has_overflowed_ = is_set(record.mask, IN_Q_OVERFLOW);
+    if (!has_overflowed_) records_.push_back(record);
+  }
   pair_moves();
-  const std::size_t count = is_complete ? records_.size() : count_readable();
+  const bool is_last = is_complete || has_overflowed_;  // A half that is missing is lost.
+  const std::size_t count = is_last ? records_.size() : count_readable();
   for (std::size_t i = 0; i < count && !end_; ++i) {
     if (!records_[i].is_used) read_one(records_[i], batch);
   }
@@ -185,11 +206,6 @@ std::size_t WatchTree::read_records(std::span<const char> bytes, bool is_complet
 }
 
 void WatchTree::read_one(const Record& record, WatchBatch& batch) {
-  if (is_set(record.mask, IN_Q_OVERFLOW)) {
-    report_directory({.change = Change::overflow, .is_directory = true}, *root_, batch);
-    if (options_.scope == WatchScope::tree) queue(*root_);
-    return;
-  }
   Directory* directory = find(record.watch);
   if (directory == nullptr) return;
   if (record.name.empty()) return on_directory_record(*directory, record.mask, batch);
@@ -198,6 +214,12 @@ void WatchTree::read_one(const Record& record, WatchBatch& batch) {
   if (to == nullptr) return on_name_record(*directory, record, batch);
   other->is_used = true;
   on_move(*directory, record, *to, *other, batch);
+}
+
+// After an overflow the program looks at directories that are not watched yet. The root always is.
+void WatchTree::doubt_unlisted() {
+  for (const auto& [id, directory] : by_id_)
+    directory->is_doubtful = !directory->is_listed && directory != root_.get();
 }
 
 // A record of the watched directory itself. The parent's watch reports the removal and the
@@ -216,11 +238,13 @@ void WatchTree::on_directory_record(Directory& directory, std::uint32_t mask, Wa
       report_directory({.change = Change::attributes, .is_directory = true}, directory, batch);
     }
   } else if (is_set(mask, IN_UNMOUNT)) {
-    report_directory({.change = Change::overflow, .is_directory = true}, directory, batch);
+    report_overflow(directory, batch);
     queue(directory);
   }
 }
 
+// A created directory that is known was found by a listing after its creation: its removal in
+// between would have been read first.
 void WatchTree::on_name_record(Directory& directory, const Record& record, WatchBatch& batch) {
   const bool is_directory = is_set(record.mask, IN_ISDIR);
   const auto report_as = [&](Change change) {
@@ -228,9 +252,10 @@ void WatchTree::on_name_record(Directory& directory, const Record& record, Watch
   };
   if (is_set(record.mask, IN_CREATE | IN_MOVED_TO)) {
     const bool was_moved = is_set(record.mask, IN_MOVED_TO);
+    if (!was_moved && is_directory && directory.children.contains(record.name)) return;
     report_as(Change::created);
     if (was_moved && !is_directory) report_as(Change::written);
-    on_arrival(directory, record.name, is_directory, was_moved);
+    on_arrival(directory, record.name, is_directory);
   } else if (is_set(record.mask, IN_DELETE | IN_MOVED_FROM)) {
     report_as(Change::removed);
     on_departure(directory, record.name);
@@ -243,13 +268,11 @@ void WatchTree::on_name_record(Directory& directory, const Record& record, Watch
   }
 }
 
-// A created directory that is known was found by a listing after its creation: its removal in
-// between would have been read first.
-void WatchTree::on_arrival(Directory& directory, std::string_view name, bool is_directory,
-                           bool was_moved) {
+// All entries of a directory are reported after its arrival.
+void WatchTree::on_arrival(Directory& directory, std::string_view name, bool is_directory) {
   if (options_.scope != WatchScope::tree) return;
-  if (!is_directory) return on_departure(directory, name);
-  if (was_moved || !directory.children.contains(name)) queue(ensure(directory, name));
+  on_departure(directory, name);
+  if (is_directory) queue(ensure(directory, name));
 }
 
 void WatchTree::on_departure(Directory& directory, std::string_view name) {
@@ -259,6 +282,12 @@ void WatchTree::on_departure(Directory& directory, std::string_view name) {
 
 void WatchTree::on_move(Directory& from, const Record& old, Directory& to, const Record& record,
                         WatchBatch& batch) {
+  if (is_below(to, from, old.name)) {
+    // A listing was newer than the records. The next one finds the entries that are left.
+    report({.change = Change::removed, .is_directory = true}, from, old.name, batch);
+    on_departure(from, old.name);  // It destroys `to` as well.
+    return queue(*root_);
+  }
   std::string& text = batch.text();
   const std::size_t old_path = text.size();
   append_name(from, old.name, text);
@@ -272,17 +301,21 @@ void WatchTree::on_move(Directory& from, const Record& old, Directory& to, const
   on_departure(to, record.name);
 }
 
+// Returns whether a directory is `name` in `above`, or below it.
+bool WatchTree::is_below(const Directory& directory, const Directory& above,
+                         std::string_view name) {
+  for (const Directory* each = &directory; each->parent != nullptr; each = each->parent) {
+    if (each->parent == &above && each->name == name) return true;
+  }
+  return false;
+}
+
 // The moved directory is scanned with all below it: a scan of its old path may have found another
 // one.
 void WatchTree::move_directory(Directory& from, std::string_view old_name, Directory& to,
                                std::string_view name) {
   const auto place = from.children.find(old_name);
-  if (place == from.children.end()) return queue(ensure(to, name));
-  for (const Directory* above = &to; above != nullptr; above = above->parent) {
-    if (above != place->second.get()) continue;
-    drop(*place->second);  // A listing was newer than the records. It destroys `to` as well.
-    return queue(*root_);
-  }
+  if (place == from.children.end()) return on_arrival(to, name, true);
   auto node = from.children.extract(place);
   on_departure(to, name);
   Directory& directory = *node.mapped();
@@ -295,9 +328,11 @@ void WatchTree::move_directory(Directory& from, std::string_view old_name, Direc
 
 // ---- scans
 
+// A watch that a directory lost may be the one of another path by now.
 void WatchTree::fill(Scan& scan) {
   scan.mask = mask();
   scan.unwanted = std::exchange(unwanted_, {});
+  std::erase_if(scan.unwanted, [this](int watch) { return find(watch) != nullptr; });
   scanning_.clear();
   while (!queue_.empty() && scan.targets.size() < kTargets) {
     const std::uint64_t id = queue_.front();
@@ -362,8 +397,15 @@ bool WatchTree::begin_result(Directory& directory, const ScannedDirectory& resul
   const int watch = static_cast<int>(result.watch);
   const bool is_same = directory.watch == watch;
   set_watch(directory, watch);
-  if (directory.is_listed && !is_same) replace(directory, batch);
-  is_news_ = !directory.is_silent && (!directory.is_listed || !is_same);
+  const bool is_doubtful = std::exchange(directory.is_doubtful, false);
+  if (directory.is_listed && !is_same) {
+    replace(directory, batch);
+  } else if (is_doubtful) {
+    report_directory({.change = Change::created, .is_directory = true, .is_found = true}, directory,
+                     batch);
+  }
+  const bool is_repeated = std::exchange(directory.is_repeated, false);
+  is_news_ = is_repeated || (!directory.is_silent && (!directory.is_listed || !is_same));
   directory.is_listed = true;
   for (const auto& [name, child] : directory.children) child->is_seen = false;
   return true;
@@ -373,7 +415,7 @@ bool WatchTree::begin_result(Directory& directory, const ScannedDirectory& resul
 void WatchTree::replace(Directory& directory, WatchBatch& batch) {
   drop_children(directory);
   if (&directory == root_.get()) {
-    report_directory({.change = Change::overflow, .is_directory = true}, directory, batch);
+    report_overflow(directory, batch);
     return;
   }
   for (const Change change : {Change::removed, Change::created})
@@ -400,17 +442,27 @@ void WatchTree::drop_children(Directory& directory) {
   while (!directory.children.empty()) drop(*directory.children.begin()->second);
 }
 
+// Removes a directory that a listing does not contain.
+void WatchTree::remove_found(Directory& child, WatchBatch& batch) {
+  report({.change = Change::removed, .is_directory = true, .is_found = true}, *child.parent,
+         child.name, batch);
+  drop(child);
+}
+
 void WatchTree::read_entry(Directory& directory, const Listing::Entry& entry, WatchBatch& batch) {
   const auto place = directory.children.find(entry.name);
   const bool is_known = place != directory.children.end();
   const bool is_child = entry.is_directory && options_.scope == WatchScope::tree;
-  if (is_news_ || (is_child && !is_known && !directory.is_silent)) {
+  const bool was_replaced = is_known && !is_child;
+  if (was_replaced) remove_found(*place->second, batch);
+  if (is_news_ || was_replaced || (is_child && !is_known && !directory.is_silent)) {
     report({.change = Change::created, .is_directory = entry.is_directory, .is_found = true},
            directory, entry.name, batch);
   }
   if (!is_child) return;
   Directory& child = is_known ? *place->second : ensure(directory, entry.name);
   if (!is_known) child.is_silent = directory.is_silent;
+  child.is_repeated |= is_news_;  // A directory that is reported counts as empty.
   child.is_seen = true;
   queue(child);
 }
@@ -420,10 +472,7 @@ void WatchTree::remove_unseen(Directory& directory, WatchBatch& batch) {
   directory.is_silent = false;
   for (auto place = directory.children.begin(); place != directory.children.end();) {
     Directory& child = *place++->second;
-    if (child.is_seen) continue;
-    report({.change = Change::removed, .is_directory = true, .is_found = true}, directory,
-           child.name, batch);
-    drop(child);
+    if (!child.is_seen) remove_found(child, batch);
   }
 }
 
@@ -442,6 +491,11 @@ void WatchTree::report(WatchEvent event, const Directory& directory, std::string
   const std::size_t path = batch.text().size();
   append_name(directory, name, batch.text());
   batch.add(event, path, path);
+}
+
+void WatchTree::report_overflow(const Directory& directory, WatchBatch& batch) {
+  is_complete_ = false;
+  report_directory({.change = Change::overflow, .is_directory = true}, directory, batch);
 }
 
 void WatchTree::report_directory(WatchEvent event, const Directory& directory,

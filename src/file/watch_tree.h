@@ -41,7 +41,15 @@ class WatchTree {
   // Begins with the watch of the root.
   void start(int watch);
   // Begins again with a new inotify instance, in which only the root is watched.
-  void restart(int watch);
+  void restart(int watch, WatchBatch& batch);
+
+  // Returns whether read_records() found that the kernel's queue has overflowed: the bytes behind
+  // the record were dropped, and begin_again() must follow.
+  bool has_overflowed() const { return has_overflowed_; }
+  void begin_again(WatchBatch& batch);
+  // Returns whether everything is watched, and was reported as such.
+  bool is_complete() const { return is_complete_; }
+  void complete(WatchBatch& batch);
 
   // Translates records to events. Returns how many of the bytes were used. If the first half of a
   // move is left at the end, the second may follow: it stays, unless `is_complete`.
@@ -78,12 +86,14 @@ class WatchTree {
   std::size_t count_readable() const;
   bool lacks_second_half(const Record& record) const;
   void read_one(const Record& record, WatchBatch& batch);
+  void doubt_unlisted();
   void on_directory_record(Directory& directory, std::uint32_t mask, WatchBatch& batch);
   void on_name_record(Directory& directory, const Record& record, WatchBatch& batch);
-  void on_arrival(Directory& directory, std::string_view name, bool is_directory, bool was_moved);
+  void on_arrival(Directory& directory, std::string_view name, bool is_directory);
   void on_departure(Directory& directory, std::string_view name);
   void on_move(Directory& from, const Record& old, Directory& to, const Record& record,
                WatchBatch& batch);
+  static bool is_below(const Directory& directory, const Directory& above, std::string_view name);
   void move_directory(Directory& from, std::string_view old_name, Directory& to,
                       std::string_view name);
 
@@ -92,6 +102,7 @@ class WatchTree {
   void replace(Directory& directory, WatchBatch& batch);
   void on_scan_error(Directory& directory, const ScannedDirectory& result, WatchBatch& batch);
   void drop_children(Directory& directory);
+  void remove_found(Directory& child, WatchBatch& batch);
   void read_entry(Directory& directory, const Listing::Entry& entry, WatchBatch& batch);
   void remove_unseen(Directory& directory, WatchBatch& batch);
   void end_result();
@@ -100,6 +111,7 @@ class WatchTree {
   void append_name(const Directory& directory, std::string_view name, std::string& text) const;
   void report(WatchEvent event, const Directory& directory, std::string_view name,
               WatchBatch& batch) const;
+  void report_overflow(const Directory& directory, WatchBatch& batch);
   void report_directory(WatchEvent event, const Directory& directory, WatchBatch& batch) const;
 
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
@@ -117,6 +129,8 @@ class WatchTree {
   std::size_t next_entry_ = 0;  // In the first result.
   bool has_begun_ = false;      // The first result.
   bool is_news_ = false;        // The entries of the first result are reported.
+  bool has_overflowed_ = false;
+  bool is_complete_ = false;
   std::uint64_t next_id_ = 1;
   std::vector<Record> records_;  // Used during one call.
   std::error_code end_;

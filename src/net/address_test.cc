@@ -34,7 +34,7 @@ TEST(Address, IsNoneByDefault) {
   EXPECT_NE(none, Address::any_ipv4(0));
 }
 
-TEST(Address, PrintsTheParsedText) {
+TEST(Address, PrintsParsedText) {
   for (const std::string text : {
            "192.0.2.1:80",
            "0.0.0.0:0",
@@ -124,7 +124,7 @@ TEST(Address, RefusesMalformedAddresses) {
   EXPECT_EQ(error_of(std::string(1000, '1') + ":80"), std::errc::invalid_argument);
 }
 
-TEST(Address, ParsesAPortAloneForListening) {
+TEST(Address, ParsesPortAloneForListening) {
   EXPECT_EQ(Address::parse_listen("7000"), Address::any_ipv6(7000));
   EXPECT_EQ(Address::parse_listen(":7000"), Address::any_ipv6(7000));
   EXPECT_EQ(Address::parse_listen("0"), Address::any_ipv6(0));
@@ -157,7 +157,7 @@ TEST(Address, ReportsItsScope) {
   EXPECT_EQ(Address::ip("fe80::1%lo", 1)->host(), "fe80::1%lo");
 }
 
-TEST(Address, HoldsPathsUpToTheKernelsLength) {
+TEST(Address, HoldsPathsUpToKernelsLength) {
   const std::string longest(107, 'p');
   EXPECT_EQ(Address::path(longest)->name(), longest);
   EXPECT_EQ(Address::path(longest)->size(), offsetof(sockaddr_un, sun_path) + 108);
@@ -182,13 +182,13 @@ TEST(Address, HoldsAbstractNamesOfAnyBytes) {
 }
 
 // A path may begin with '@', which marks the abstract namespace.
-TEST(Address, PrintsAPathUnlikeAnAbstractName) {
+TEST(Address, PrintsPathUnlikeAbstractName) {
   const Address address = *Address::path("@name");
   EXPECT_EQ(*Address::parse(address.to_string()), address);
   EXPECT_FALSE(Address::parse(address.to_string())->is_abstract());
 }
 
-TEST(Address, RefusesSystemAddressesOfTheWrongSize) {
+TEST(Address, RefusesSystemAddressesOfWrongSize) {
   sockaddr_in6 six{};
   six.sin6_family = AF_INET6;
   sockaddr_in four{};
@@ -207,7 +207,7 @@ TEST(Address, RefusesSystemAddressesOfTheWrongSize) {
   EXPECT_EQ(Address::from_system(&other, 16)->family(), Family::none);
 }
 
-TEST(Address, ReadsUnixNamesAsFilledInByTheKernel) {
+TEST(Address, ReadsUnixNamesAsFilledInByKernel) {
   sockaddr_un system{};
   system.sun_family = AF_UNIX;
   const Address unnamed = *Address::from_system(&system, offsetof(sockaddr_un, sun_path));
@@ -221,7 +221,7 @@ TEST(Address, ReadsUnixNamesAsFilledInByTheKernel) {
 }
 
 // The kernel's copy of such a path has a terminating NUL, which its size counts.
-TEST(Address, AcceptsAPathThatFillsSockaddrUn) {
+TEST(Address, AcceptsPathThatFillsSockaddrUn) {
   unsigned char system[sizeof(sockaddr_un) + 2] = {};
   const sa_family_t family = AF_UNIX;
   std::memcpy(system, &family, sizeof(family));
@@ -234,14 +234,14 @@ TEST(Address, AcceptsAPathThatFillsSockaddrUn) {
   EXPECT_EQ(Address::from_system(system, sizeof(system)).error(), std::errc::invalid_argument);
 }
 
-TEST(Address, ConvertsAnIpv4MappedAddressToIpv4) {
+TEST(Address, ConvertsIpv4MappedAddressToIpv4) {
   EXPECT_EQ(Address::parse("[::ffff:192.0.2.1]:80")->unmapped(), *Address::parse("192.0.2.1:80"));
   for (const char* text :
        {"192.0.2.1:80", "[2001:db8::1]:80", "[::]:80", "[::1]:80", "[::192.0.2.1]:80", "unix:x"})
     EXPECT_EQ(Address::parse(text)->unmapped(), *Address::parse(text)) << text;
 }
 
-TEST(Address, HashesAllPortsOfAHostAlike) {
+TEST(Address, HashesAllPortsOfHostAlike) {
   const Address address = *Address::parse("192.0.2.1:80");
   EXPECT_EQ(address.host_hash(), address.with_port(81).host_hash());
   EXPECT_NE(address, address.with_port(81));

@@ -42,7 +42,7 @@ TEST(Buffer, BeginsEmpty) {
   buffer.consume(0);
 }
 
-TEST(Buffer, KeepsTheOrderOfAppends) {
+TEST(Buffer, KeepsOrderOfAppends) {
   Buffer buffer;
   std::string expected;
   for (unsigned i = 0; i < 300; ++i) {
@@ -65,7 +65,7 @@ TEST(Buffer, MovesBlocksBetweenBuffersWithoutCopying) {
   EXPECT_EQ(text(to), pattern(100'000, 1));
 }
 
-TEST(Buffer, SharesABlockWhenAPartOfItMoves) {
+TEST(Buffer, SharesBlockWhenPartOfItMoves) {
   Buffer from;
   ASSERT_TRUE(from.append(pattern(1000, 1)));
   const std::byte* bytes = from.front().data();
@@ -79,7 +79,7 @@ TEST(Buffer, SharesABlockWhenAPartOfItMoves) {
   EXPECT_EQ(text(to), pattern(1000, 1).substr(0, 400));
 }
 
-TEST(Buffer, AppendsToASharedBlockWithoutChangingTheOtherBuffer) {
+TEST(Buffer, AppendsToSharedBlockWithoutChangingOtherBuffer) {
   Buffer from;
   ASSERT_TRUE(from.append(pattern(200, 1)));
   Buffer to;
@@ -90,7 +90,7 @@ TEST(Buffer, AppendsToASharedBlockWithoutChangingTheOtherBuffer) {
   EXPECT_EQ(text(from), pattern(200, 1).substr(100) + "FROM");
 }
 
-TEST(Buffer, SharesTheMemoryOfAnotherBufferWithoutCopying) {
+TEST(Buffer, SharesMemoryOfAnotherBufferWithoutCopying) {
   Buffer from;
   ASSERT_TRUE(from.append(pattern(1000, 1)));
   Buffer to;
@@ -115,7 +115,7 @@ TEST(Buffer, MergesAdjacentSharedRanges) {
   EXPECT_EQ(text_of(to.back()), pattern(400, 1));
 }
 
-TEST(Buffer, SharesAPartOfABufferAcrossBlocks) {
+TEST(Buffer, SharesPartOfBufferAcrossBlocks) {
   Buffer from;
   std::string all;
   for (unsigned i = 0; i < 5; ++i) {
@@ -143,7 +143,7 @@ TEST(Buffer, SharesAPartOfABufferAcrossBlocks) {
   EXPECT_EQ(text(from), all + all);
 }
 
-TEST(Buffer, ReleasesReferencedBytesWithTheLastSharingBuffer) {
+TEST(Buffer, ReleasesReferencedBytesWithLastSharingBuffer) {
   const std::string outside = pattern(600, 3);
   int released = 0;
   Buffer second;
@@ -176,7 +176,7 @@ TEST(Buffer, ReleasesReferencedBytesAfterAllAreConsumed) {
   EXPECT_EQ(released, 1);
 }
 
-TEST(Buffer, ReleasesAnEmptyReferenceAtOnce) {
+TEST(Buffer, ReleasesEmptyReferenceAtOnce) {
   int released = 0;
   Buffer buffer;
   ASSERT_TRUE(buffer.append_reference({}, count_release, &released));
@@ -184,7 +184,7 @@ TEST(Buffer, ReleasesAnEmptyReferenceAtOnce) {
   EXPECT_TRUE(buffer.empty());
 }
 
-TEST(Buffer, AppendsExactlyTheCommittedBytes) {
+TEST(Buffer, AppendsExactlyCommittedBytes) {
   Buffer buffer;
   ASSERT_TRUE(buffer.append("head "));
   std::span<std::byte> room = buffer.reserve(10'000);
@@ -203,7 +203,7 @@ TEST(Buffer, AppendsExactlyTheCommittedBytes) {
   EXPECT_EQ(text(buffer), "head body!");
 }
 
-TEST(Buffer, FindsAPatternAcrossBlocks) {
+TEST(Buffer, FindsPatternAcrossBlocks) {
   Buffer buffer;
   for (const char* part : {"ab\r", "\ncd\r", "\r", "\n", "\r\n"}) {
     Buffer piece;
@@ -218,7 +218,7 @@ TEST(Buffer, FindsAPatternAcrossBlocks) {
   EXPECT_EQ(buffer.find("", 12), std::nullopt);
 }
 
-TEST(Buffer, ReturnsAContiguousViewOfSeveralBlocks) {
+TEST(Buffer, ReturnsContiguousViewOfSeveralBlocks) {
   Buffer buffer;
   std::string expected;
   for (unsigned i = 0; i < 10; ++i) {
@@ -346,7 +346,7 @@ TEST(Buffer, RecycleLeavesSharedBlocksAndReleasesReferences) {
   EXPECT_GE(second.reserve(5'000).size(), 5'000u);
 }
 
-TEST(Buffer, RefusesAnImpossibleReservation) {
+TEST(Buffer, RefusesImpossibleReservation) {
   Buffer buffer;
   EXPECT_TRUE(buffer.reserve(SIZE_MAX).empty());
   EXPECT_TRUE(buffer.reserve(SIZE_MAX - 100).empty());
@@ -356,11 +356,20 @@ TEST(Buffer, RefusesAnImpossibleReservation) {
 class BufferModel : public ::testing::TestWithParam<unsigned> {
  protected:
   std::size_t below(std::size_t limit) { return static_cast<std::size_t>(random_.below(limit)); }
+  static void recycle(Buffer& buffer, std::string& model) {
+    buffer.recycle();
+    model.clear();
+  }
+
+  std::string some_pattern() {
+    return pattern(below(below(4) == 0 ? 5000 : 100), unsigned(below(26)));
+  }
+
   void step() {
     const std::size_t which = below(2);
     Buffer& buffer = buffers_[which];
     std::string& model = models_[which];
-    const std::string part = pattern(below(below(4) == 0 ? 5000 : 100), unsigned(below(26)));
+    const std::string part = some_pattern();
     switch (below(11)) {
       case 0:
         ASSERT_TRUE(buffer.append(part));
@@ -397,9 +406,7 @@ class BufferModel : public ::testing::TestWithParam<unsigned> {
         share(which);
         break;
       case 9:
-        if (below(4) != 0) break;
-        buffer.recycle();
-        model.clear();
+        if (below(4) == 0) recycle(buffer, model);
         break;
       default:
         take(buffer, model);
@@ -468,7 +475,7 @@ class BufferModel : public ::testing::TestWithParam<unsigned> {
   std::string models_[2];
 };
 
-TEST_P(BufferModel, AgreesWithAString) {
+TEST_P(BufferModel, AgreesWithString) {
   for (int i = 0; i < 2000 && !HasFatalFailure(); ++i) step();
 }
 

@@ -85,7 +85,7 @@ TEST(FixedSize, SplitsAtEverySize) {
   expect_messages(FixedSize{3}, "", {});
 }
 
-TEST(FixedSize, ReportsTheMissingBytes) {
+TEST(FixedSize, ReportsMissingBytes) {
   const Frame frame = FixedSize{100}.next(bytes_of("x"));
   EXPECT_EQ(frame.state, Frame::State::unfinished);
   EXPECT_EQ(frame.size, 100u);
@@ -107,7 +107,7 @@ TEST(LengthField, ReadsEveryWidthInEitherOrder) {
   }
 }
 
-TEST(LengthField, AcceptsAHeaderAroundTheLength) {
+TEST(LengthField, AcceptsHeaderAroundLength) {
   const LengthField hidden{.width = 2, .offset = 3, .after = 1};
   LengthField shown = hidden;
   shown.keep_header = true;
@@ -119,7 +119,7 @@ TEST(LengthField, AcceptsAHeaderAroundTheLength) {
   expect_messages(shown, bytes, {bytes.substr(0, 11), bytes.substr(11)});
 }
 
-TEST(LengthField, AdjustsALengthThatCountsTheHeader) {
+TEST(LengthField, AdjustsLengthThatCountsHeader) {
   const LengthField field{.width = 1, .adjustment = -1};
   EXPECT_EQ(written(field, 2), "\x03");
   expect_messages(field,
@@ -147,13 +147,13 @@ TEST(LengthField, AdjustsALengthThatCountsTheHeader) {
   EXPECT_EQ(written(more, 2), std::string(1, '\0'));
 }
 
-TEST(LengthField, FailsOnALengthBeyondTheLimit) {
+TEST(LengthField, FailsOnLengthBeyondLimit) {
   const LengthField field{.width = 2, .max = 4};
   expect_messages(field, std::string("\0\4abcd", 6), {"abcd"});
   expect_messages(field, std::string("\0\1x\0\5abcde\0\1x", 13), {"x"}, true);
 }
 
-TEST(LengthField, FailsOnALengthThatOverflows) {
+TEST(LengthField, FailsOnLengthThatOverflows) {
   for (const ByteOrder order : {ByteOrder::big, ByteOrder::little}) {
     const LengthField field{.width = 8, .order = order, .max = SIZE_MAX};
     for (const std::uint64_t length : {UINT64_MAX, std::uint64_t{1} << 63}) {
@@ -217,7 +217,7 @@ TEST(Delimiter, MayHaveSeveralBytes) {
   expect_messages(Delimiter{.delimiter = "aab"}, "aaabaab", {"a", ""});
 }
 
-TEST(Delimiter, FailsOnAMessageBeyondTheLimit) {
+TEST(Delimiter, FailsOnMessageBeyondLimit) {
   const Delimiter line{.delimiter = "\r\n", .max = 4};
   expect_messages(line, "abcd\r\n", {"abcd"});
   expect_messages(line, "abcde\r\n", {}, true);
@@ -232,7 +232,7 @@ TEST(Delimiter, MayHaveNoLimit) {
   EXPECT_EQ(line.next(bytes_of("abc")).size, 4u);
 }
 
-TEST(Delimiter, ResumesTheSearchWhereItStopped) {
+TEST(Delimiter, ResumesSearchWhereItStopped) {
   Delimiter line{.delimiter = "\r\n"};
   EXPECT_EQ(line.next(bytes_of("abc\r")).state, Frame::State::unfinished);
   EXPECT_EQ(line.searched, 4u);
@@ -242,7 +242,7 @@ TEST(Delimiter, ResumesTheSearchWhereItStopped) {
   EXPECT_EQ(line.searched, 0u) << "the next message is another one";
 }
 
-TEST(Delimiter, ScansALongLineOnce) {
+TEST(Delimiter, ScansLongLineOnce) {
   Delimiter line{.max = SIZE_MAX};
   std::string text;
   for (int piece = 0; piece < 1000; ++piece) {
@@ -253,14 +253,14 @@ TEST(Delimiter, ScansALongLineOnce) {
   }
 }
 
-TEST(Delimiter, IsUnaffectedByTheBytesOfAnotherStream) {
+TEST(Delimiter, IsUnaffectedByBytesOfAnotherStream) {
   Delimiter line;
   EXPECT_EQ(line.next(bytes_of("a long beginning")).state, Frame::State::unfinished);
   EXPECT_EQ(line.next(bytes_of("ab")).state, Frame::State::unfinished);
   EXPECT_EQ(line.next(bytes_of("ab\n")).message.size(), 2u);
 }
 
-TEST(Split, ReportsTheMissingBytes) {
+TEST(Split, ReportsMissingBytes) {
   const LengthField field{.width = 2};
   const auto wanted = [&](std::string_view bytes) {
     return split(bytes_of(bytes), field, [](Bytes) {}).wanted;

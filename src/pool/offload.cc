@@ -5,7 +5,7 @@
 
 #include <new>
 
-#include "base/chain.h"
+#include "base/list.h"
 #include "core/loop_local.h"
 #include "core/ownership.h"
 #include "core/user_code.h"
@@ -83,7 +83,7 @@ class LoopOffload final : public LoopLocal {
   Fork forked_{loop(), [this] { mailbox(); }};
   std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>(wakeup_);
   Tasks finished_;  // Taken from the mailbox; `done` not called yet.
-  Chain<OffloadJob> jobs_;
+  List<OffloadJob> jobs_;
 };
 
 // Jobs keep the loop alive, the bell does not.
@@ -94,7 +94,7 @@ bool LoopOffload::open() {
 }
 
 void LoopOffload::add(OffloadJob& job) {
-  jobs_.add(job);
+  jobs_.push_front(job);
   loop().ref();
 }
 

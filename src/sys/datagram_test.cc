@@ -35,14 +35,14 @@ TEST(SysDatagram, ReportsNoPacketInfoWithoutControlMessages) {
   EXPECT_EQ(info.segment, 0);
 }
 
-TEST(SysDatagram, ReadsTheEcnMarkFromTwoBits) {
+TEST(SysDatagram, ReadsEcnMarkFromTwoBits) {
   const std::uint8_t v4 = 0xb9;
   const int v6 = 0xba;
   EXPECT_EQ(info_of(Beside(IPPROTO_IP, IP_TOS, &v4, sizeof(v4))).ecn, 1);
   EXPECT_EQ(info_of(Beside(IPPROTO_IPV6, IPV6_TCLASS, &v6, sizeof(v6))).ecn, 2);
 }
 
-TEST(SysDatagram, ReportsTheSegmentSizeOfCoalescedPackets) {
+TEST(SysDatagram, ReportsSegmentSizeOfCoalescedPackets) {
   const int size = 1200;
   EXPECT_EQ(info_of(Beside(IPPROTO_UDP, UDP_GRO, &size, sizeof(size))).segment, 1200);
 }
@@ -54,7 +54,7 @@ TEST(SysDatagram, IgnoresTruncatedControlMessages) {
   EXPECT_EQ(info_of(Beside(IPPROTO_IP, IP_TOS, &number, 0)).ecn, 0);
 }
 
-TEST(SysDatagram, HasRoomForAllControlMessagesOfADualStackSocket) {
+TEST(SysDatagram, HasRoomForAllControlMessagesOfDualStackSocket) {
   EXPECT_GE(kControlSpace, CMSG_SPACE(sizeof(in6_pktinfo)) + CMSG_SPACE(sizeof(in_pktinfo)) +
                                3 * CMSG_SPACE(sizeof(int)));
 }

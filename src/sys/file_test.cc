@@ -30,7 +30,7 @@ TEST(LockFile, ExistsWhileLocked) {
   EXPECT_EQ(third.lock(path), 0);
 }
 
-TEST(LockFile, LocksAFileLeftByAKilledProcess) {
+TEST(LockFile, LocksFileLeftByKilledProcess) {
   const char* const path = "spate_lock_file_left_test";
   const Descriptor left(::open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   ASSERT_TRUE(left.is_open());

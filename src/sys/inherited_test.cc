@@ -42,7 +42,7 @@ TEST(SysInherited, OmitsItsOwnDescriptor) {
   for (const int fd : before) EXPECT_GE(::fcntl(fd, F_GETFD), 0) << fd;
 }
 
-TEST(SysInherited, EndsAtTheFirstError) {
+TEST(SysInherited, EndsAtFirstError) {
   const Descriptor one(::fcntl(0, F_DUPFD, 3));
   const Descriptor other(::fcntl(0, F_DUPFD, 3));
   ASSERT_TRUE(one.is_open() && other.is_open());

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "sys/descriptor.h"
+#include "sys/directory.h"
 
 namespace spate::sys {
 
@@ -26,19 +27,28 @@ long touch(std::size_t size, std::int64_t offset, std::size_t step, Read read) {
   return count > 0 ? 0 : count < 0 ? count : -ENODATA;
 }
 
-}  // namespace
-
-long read_at_once(int fd, void* data, std::size_t size, std::int64_t offset) {
-  if (const int error = injected(SystemCall::read)) return -error;
-  const iovec piece{.iov_base = data, .iov_len = shortened(SystemCall::read, size)};
+// Returns -EOPNOTSUPP if the file system does not support it. tmpfs does not, and needs no disk.
+long read_cached(int fd, void* data, std::size_t size, std::int64_t offset) {
+  if (const int error = injected(SystemCall::read_at_once)) return -error;
+  const iovec piece{.iov_base = data, .iov_len = shortened(SystemCall::read_at_once, size)};
   return result_of(::preadv2(fd, &piece, 1, offset, RWF_NOWAIT));
 }
 
+}  // namespace
+
+long read_at_once(int fd, void* data, std::size_t size, std::int64_t offset) {
+  const long count = read_cached(fd, data, size, offset);
+  if (count != -EOPNOTSUPP) return count;
+  return medium_of(fd) == Medium::memory ? read_at(fd, data, size, offset) : -EAGAIN;
+}
+
 long find_in_memory(int fd, std::size_t size, std::int64_t offset) {
-  return touch(size, offset, kSample, [fd](std::int64_t at) {
+  const long result = touch(size, offset, kSample, [fd](std::int64_t at) {
     char byte;
-    return read_at_once(fd, &byte, 1, at);
+    return read_cached(fd, &byte, 1, at);
   });
+  if (result != -EOPNOTSUPP) return result;
+  return medium_of(fd) == Medium::memory ? 0 : -EAGAIN;
 }
 
 // The advice makes the kernel read all of it with few requests.

@@ -11,7 +11,7 @@
 namespace spate::sys {
 namespace {
 
-TEST(Random, HexDigitsHaveTwiceTheSizeAndDiffer) {
+TEST(Random, HexDigitsHaveTwiceSizeAndDiffer) {
   const auto first = random_hex<16>();
   const auto second = random_hex<16>();
   ASSERT_TRUE(first && second);
@@ -29,7 +29,7 @@ TEST(Random, HexDigitsFailWithoutRandomBytes) {
   EXPECT_EQ(text.error(), std::errc::function_not_supported);
 }
 
-TEST(Random, SeedIsTheTimeWithoutRandomBytes) {
+TEST(Random, SeedIsTimeWithoutRandomBytes) {
   FaultPlan plan;
   plan.fail_nth(SystemCall::random, 1, ENOSYS);
   const FaultScope scope(plan);

@@ -14,7 +14,7 @@ namespace spate::sys {
 namespace {
 
 // Where SIGCHLD is ignored, a child's number may belong to another process by the time it is ended.
-TEST(EndChild, IgnoresAProcessThatIsNotAChild) {
+TEST(EndChild, IgnoresProcessThatIsNotChild) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const pid_t child = ::fork();
@@ -42,7 +42,7 @@ TEST(EndChild, IgnoresAProcessThatIsNotAChild) {
   ::close(ends[1]);
 }
 
-TEST(EndChild, KillsAndReapsAChild) {
+TEST(EndChild, KillsAndReapsChild) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::alarm(60);

@@ -28,7 +28,7 @@ bool agrees_behind_the_beginning() {
   }
 }
 
-TEST(SysTcpInfo, AgreesWithTheCLibrary) { EXPECT_TRUE(agrees_behind_the_beginning<::tcp_info>()); }
+TEST(SysTcpInfo, AgreesWithCLibrary) { EXPECT_TRUE(agrees_behind_the_beginning<::tcp_info>()); }
 
 // glibc 2.43 declares the whole struct, as this one.
 struct LongTcpInfo {
@@ -36,7 +36,7 @@ struct LongTcpInfo {
   std::uint64_t tcpi_pacing_rate, tcpi_max_pacing_rate, tcpi_bytes_acked, tcpi_bytes_received;
   std::uint32_t tcpi_segs_out, tcpi_segs_in, tcpi_notsent_bytes, tcpi_min_rtt;
 };
-TEST(SysTcpInfo, AgreesWithALongerDeclaration) {
+TEST(SysTcpInfo, AgreesWithLongerDeclaration) {
   EXPECT_TRUE(agrees_behind_the_beginning<LongTcpInfo>());
 }
 

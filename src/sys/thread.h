@@ -77,6 +77,19 @@ class Latch {
 // Lets another thread run.
 void yield();
 
+// Makes this processor pause `times` times, without a system call: each takes about 10 ns to 70 ns.
+inline void pause_processor(int times) {
+  for (; times > 0; --times) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("isb");  // "yield" takes no time on most of these.
+#else
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+#endif
+  }
+}
+
 // Sleeps. For waits without an event.
 inline void sleep(Nanos span) {
   const timespec spec = to_timespec(span);

@@ -71,7 +71,7 @@ TEST_F(BatchTest, EventIsClaimedOnce) {
   EXPECT_EQ(batch_.claim(0), nullptr);
 }
 
-TEST_F(BatchTest, FedEventsAreMergedIntoTheBatch) {
+TEST_F(BatchTest, FedEventsAreMergedIntoBatch) {
   a_.feed();
   ASSERT_EQ(batch_.poll(), 1);
   a_.feed(SPATE_ASYNC);
@@ -87,7 +87,7 @@ TEST_F(BatchTest, ClearPendingRemovesEventFromBatch) {
   EXPECT_EQ(batch_.claim(0), nullptr);
 }
 
-TEST_F(BatchTest, UnclaimedEventsReturnToTheNextPoll) {
+TEST_F(BatchTest, UnclaimedEventsReturnToNextPoll) {
   a_.feed();
   b_.feed();
   c_.feed();
@@ -101,7 +101,7 @@ TEST_F(BatchTest, UnclaimedEventsReturnToTheNextPoll) {
   EXPECT_EQ(inner.claim(1), c_.watcher());
 }
 
-TEST_F(BatchTest, UnclaimedEventsReturnToARun) {
+TEST_F(BatchTest, UnclaimedEventsReturnToRun) {
   int calls = 0;
   spate_timer_fn* const count = [](spate_loop*, spate_timer* timer, std::uint32_t) {
     ++*static_cast<int*>(timer->watcher.data);
@@ -262,7 +262,7 @@ TEST_F(BatchTest, PollReturnsWhenItOnlyRanCallbacks) {
 }
 
 // A callback inside a poll may take a batch itself; the outer poll has the rest.
-TEST_F(BatchTest, BatchMayBeTakenInsideAPoll) {
+TEST_F(BatchTest, BatchMayBeTakenInsidePoll) {
   static int seen;
   seen = 0;
   a_.feed();
@@ -339,7 +339,7 @@ TEST_F(BatchTest, ChildRunsForkHooksOnce) {
   spate_hook_stop(&hook);
 }
 
-TEST_F(BatchTest, EndsWithTheLoop) {
+TEST_F(BatchTest, EndsWithLoop) {
   spate_loop* loop = nullptr;
   ASSERT_EQ(spate_loop_create(&loop, nullptr), 0);
   spate_timer timer;

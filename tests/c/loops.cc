@@ -54,7 +54,7 @@ TEST_F(CLoopTest, WrongOptionsAreErrors) {
   EXPECT_EQ(create_with(options_), -EINVAL);
 }
 
-TEST_F(CLoopTest, BackendIsTheRequestedOne) {
+TEST_F(CLoopTest, BackendIsRequestedOne) {
   options_.backend = "poll";
   options_.data = this;
   const CLoop loop{&options_};
@@ -74,7 +74,7 @@ TEST_F(CLoopTest, CreationFailsWithoutMemory) {
   }
 }
 
-TEST_F(CLoopTest, WaitHooksAreCalledAroundTheWait) {
+TEST_F(CLoopTest, WaitHooksAreCalledAroundWait) {
   static std::string log;
   log.clear();
   options_.before_wait = [](spate_loop* loop, void* data) {
@@ -113,7 +113,7 @@ TEST_F(CLoopTest, LoopConvertsToCxxAndBack) {
   EXPECT_EQ(to_c(*cxx), loop);
 }
 
-TEST_F(CLoopTest, StopEndsTheInnermostRunOrAllRuns) {
+TEST_F(CLoopTest, StopEndsInnermostRunOrAllRuns) {
   static int depth;
   const CLoop loop;
   spate_loop_ref(loop.get());
@@ -159,7 +159,7 @@ TEST_F(CLoopTest, OtherThreadsPostWakeAndSend) {
   EXPECT_EQ(std::count(order.begin(), order.end(), 'a'), 1);
 }
 
-TEST_F(CLoopTest, AfterCallsTheFunctionOnce) {
+TEST_F(CLoopTest, AfterCallsFunctionOnce) {
   const CLoop loop;
   int calls = 0;
   const auto count = [](void* data) { ++*static_cast<int*>(data); };
@@ -216,7 +216,7 @@ TEST_F(CLoopTest, ActiveWatchersAreListed) {
 
 // ---- errors
 
-TEST_F(CLoopTest, EveryErrorHasAText) {
+TEST_F(CLoopTest, EveryErrorHasText) {
   char text[100];
   EXPECT_STREQ(spate_strerror(-ENOENT, text, sizeof(text)), std::strerror(ENOENT));
   for (int error = 1; error <= static_cast<int>(Error::truncated); ++error) {

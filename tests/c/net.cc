@@ -97,7 +97,7 @@ TEST_F(CNetTest, AddressIsParsedFormattedAndConverted) {
   EXPECT_STREQ(spate_address_text(&back, text, 5), "[::]");
 }
 
-TEST_F(CNetTest, InvalidAddressIsAnError) {
+TEST_F(CNetTest, InvalidAddressIsError) {
   spate_address parsed;
   EXPECT_EQ(spate_address_parse(&parsed, "nowhere"), -EINVAL);
   EXPECT_EQ(spate_address_parse(&parsed, "1.2.3.4:70000"), -ERANGE);
@@ -176,7 +176,7 @@ TEST_F(CNetTest, DrainedQueueIsReported) {
   EXPECT_EQ(near_heard_.log, "drained end closed ");
 }
 
-TEST_F(CNetTest, DeadlineClosesTheStream) {
+TEST_F(CNetTest, DeadlineClosesStream) {
   pair();
   EXPECT_EQ(spate_stream_set_deadline(near_, kMillisecond), 0);
   EXPECT_EQ(spate_stream_set_idle_timeout(far_, 0), 0);
@@ -530,7 +530,7 @@ TEST_F(CDatagramTest, PacketsArrive) {
   spate_datagram_destroy(socket_);
 }
 
-TEST_F(CDatagramTest, PacketsOfABatchHaveTheirOwnSourceEcnAndSegments) {
+TEST_F(CDatagramTest, PacketsOfBatchHaveTheirOwnSourceEcnAndSegments) {
   struct Seen {
     std::string text;
     static void note(spate_datagram* datagram, const spate_packet* packet) {

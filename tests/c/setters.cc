@@ -77,7 +77,7 @@ class CSetterTest : public ::testing::Test {
   }
 };
 
-TEST_F(CSetterTest, IoIsUnchangedByARefusedValue) {
+TEST_F(CSetterTest, IoIsUnchangedByRefusedValue) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   spate_io io;
@@ -98,7 +98,7 @@ TEST_F(CSetterTest, IoIsUnchangedByARefusedValue) {
   for (const int fd : ends) ::close(fd);
 }
 
-TEST_F(CSetterTest, PeriodicIsUnchangedByARefusedValue) {
+TEST_F(CSetterTest, PeriodicIsUnchangedByRefusedValue) {
   const auto never = [](spate_periodic*, std::int64_t now) { return now + (INT64_C(1) << 60); };
   spate_periodic periodic;
   spate_periodic_init(&periodic, loop_.get(), note<spate_periodic>, &calls_);
@@ -114,7 +114,7 @@ TEST_F(CSetterTest, PeriodicIsUnchangedByARefusedValue) {
   spate_periodic_stop(&periodic);
 }
 
-TEST_F(CSetterTest, SignalIsUnchangedByARefusedValue) {
+TEST_F(CSetterTest, SignalIsUnchangedByRefusedValue) {
   spate_signal signal;
   spate_signal_init(&signal, loop_.get(), note<spate_signal>, &calls_);
   EXPECT_EQ(spate_signal_set(&signal, SIGUSR2), 0);
@@ -129,7 +129,7 @@ TEST_F(CSetterTest, SignalIsUnchangedByARefusedValue) {
   spate_signal_stop(&signal);
 }
 
-TEST_F(CSetterTest, ChildIsUnchangedByARefusedValue) {
+TEST_F(CSetterTest, ChildIsUnchangedByRefusedValue) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const pid_t pid = ::fork();
@@ -153,7 +153,7 @@ TEST_F(CSetterTest, ChildIsUnchangedByARefusedValue) {
   for (const int fd : ends) ::close(fd);
 }
 
-TEST_F(CSetterTest, StatIsUnchangedByARefusedValue) {
+TEST_F(CSetterTest, StatIsUnchangedByRefusedValue) {
   const std::string path = "spate_c_setters_" + std::to_string(::getpid());
   std::ofstream(path) << "before";
   const std::string long_path(5000, 'x');

@@ -80,7 +80,7 @@ const spate_stream_callbacks kBytes = {
     nullptr,
     nullptr};
 
-TEST_F(CTlsTest, BytesArriveAfterAHandshake) {
+TEST_F(CTlsTest, BytesArriveAfterHandshake) {
   shake_hands("localhost");
   EXPECT_EQ(ours_.error, 0) << ours_.why;
   EXPECT_EQ(theirs_.error, 0) << theirs_.why;
@@ -92,7 +92,7 @@ TEST_F(CTlsTest, BytesArriveAfterAHandshake) {
   EXPECT_EQ(theirs_.bytes, "hello");
 }
 
-TEST_F(CTlsTest, WrongNameFailsTheHandshakeOnBothSides) {
+TEST_F(CTlsTest, WrongNameFailsHandshakeOnBothSides) {
   shake_hands("elsewhere.example");
   EXPECT_EQ(ours_.error, SPATE_E_TLS_CERTIFICATE);
   EXPECT_NE(ours_.why, "");
@@ -102,7 +102,7 @@ TEST_F(CTlsTest, WrongNameFailsTheHandshakeOnBothSides) {
   EXPECT_EQ(spate_stream_start_tls(near_, client_, "x", note_secured), -EBADF);
 }
 
-TEST_F(CTlsTest, DestroyingTheStreamCancelsItsHandshake) {
+TEST_F(CTlsTest, DestroyingStreamCancelsItsHandshake) {
   EXPECT_EQ(spate_stream_accept_tls(far_, server_, note_secured), 0);
   spate_stream_destroy(far_);
   far_ = nullptr;
@@ -117,7 +117,7 @@ TEST_F(CTlsTest, StreamMayBeDestroyedInItsCallback) {
   EXPECT_EQ(ours_.error, 0);
 }
 
-TEST_F(CTlsTest, InvalidContextOptionsAreAnError) {
+TEST_F(CTlsTest, InvalidContextOptionsAreError) {
   spate_tls_context* context = nullptr;
   char why[100] = "";
   spate_tls_options none = options();
@@ -134,7 +134,7 @@ TEST_F(CTlsTest, InvalidContextOptionsAreAnError) {
   EXPECT_EQ(context, nullptr);
 }
 
-TEST_F(CTlsTest, OptionsForTheOtherRoleAreRefused) {
+TEST_F(CTlsTest, OptionsForOtherRoleAreRefused) {
   spate_tls_context* context = nullptr;
   char why[100] = "";
   spate_tls_options other = options();

@@ -141,7 +141,7 @@ TEST_F(CWatchTest, OptionsAreApplied) {
   EXPECT_FALSE(has("attributes mark"));
 }
 
-TEST_F(CWatchTest, DirectoryBeyondTheLimitIsReported) {
+TEST_F(CWatchTest, DirectoryBeyondLimitIsReported) {
   watch(tree_.root());
   FaultPlan plan;
   plan.fail_nth(SystemCall::inotify_add_watch, 1, ENOSPC);

@@ -36,7 +36,7 @@ TEST_F(CWatcherTest, TimerStartsWithItsSetValues) {
   EXPECT_EQ(spate_timer_repeat(timer_.timer()), 7 * kMillisecond);
 }
 
-TEST_F(CWatcherTest, StoppedTimerResumesWithTheRemainingTime) {
+TEST_F(CWatcherTest, StoppedTimerResumesWithRemainingTime) {
   EXPECT_EQ(spate_timer_set(timer_.timer(), 3'600'000 * kMillisecond, 0), 0);
   EXPECT_EQ(spate_timer_start(timer_.timer()), 0);
   EXPECT_EQ(spate_loop_run_for(loop_.get(), 2 * kMillisecond), 0);
@@ -58,7 +58,7 @@ TEST_F(CWatcherTest, ExpiredTimerHasNoRemainingTime) {
   EXPECT_EQ(kept_alive_by(), 0);
 }
 
-TEST_F(CWatcherTest, SettingAnActiveTimerRestartsIt) {
+TEST_F(CWatcherTest, SettingActiveTimerRestartsIt) {
   EXPECT_EQ(spate_timer_restart(timer_.timer(), 5 * kMillisecond), 0);
   EXPECT_EQ(spate_timer_set(timer_.timer(), 9 * kMillisecond, 1), 0);
   EXPECT_EQ(spate_timer_remaining(timer_.timer()), 9 * kMillisecond);
@@ -66,7 +66,7 @@ TEST_F(CWatcherTest, SettingAnActiveTimerRestartsIt) {
   EXPECT_EQ(kept_alive_by(), 1);
 }
 
-TEST_F(CWatcherTest, AgainStopsATimerThatDoesNotRepeat) {
+TEST_F(CWatcherTest, AgainStopsTimerThatDoesNotRepeat) {
   EXPECT_EQ(spate_timer_restart(timer_.timer(), 5 * kMillisecond), 0);
   EXPECT_EQ(spate_timer_again(timer_.timer()), 0);
   EXPECT_EQ(spate_is_active(timer_.watcher()), 0);
@@ -75,7 +75,7 @@ TEST_F(CWatcherTest, AgainStopsATimerThatDoesNotRepeat) {
   EXPECT_EQ(spate_timer_remaining(timer_.timer()), 2 * kMillisecond);
 }
 
-TEST_F(CWatcherTest, TimesOfATimerAreBounded) {
+TEST_F(CWatcherTest, TimesOfTimerAreBounded) {
   EXPECT_EQ(spate_timer_set(timer_.timer(), -5, -7), 0);
   EXPECT_EQ(spate_timer_remaining(timer_.timer()), 0);
   EXPECT_EQ(spate_timer_repeat(timer_.timer()), 0);
@@ -181,7 +181,7 @@ TEST_F(CWatcherTest, ChildWithoutKeepaliveIsCountedCorrectlyAfterFork) {
   ::waitpid(sleeper, nullptr, 0);
 }
 
-TEST_F(CWatcherTest, ForkAndCleanupHooksDoNotKeepTheLoopAlive) {
+TEST_F(CWatcherTest, ForkAndCleanupHooksDoNotKeepLoopAlive) {
   for (const spate_hook_kind kind : {SPATE_HOOK_FORK, SPATE_HOOK_CLEANUP}) {
     spate_hook hook;
     spate_hook_init(&hook, loop_.get(), kind, nullptr, nullptr);
@@ -227,7 +227,7 @@ TEST_F(CWatcherTest, UnsetIoDoesNotStart) {
   EXPECT_EQ(spate_io_modify(&io, 0x80), -EINVAL);
 }
 
-TEST_F(CWatcherTest, PausedIoStopsStartsAndHasAPriority) {
+TEST_F(CWatcherTest, PausedIoStopsStartsAndHasPriority) {
   spate_io io;
   static int calls;
   calls = 0;
@@ -274,7 +274,7 @@ TEST_F(CWatcherTest, ClosedDescriptorIsRefused) {
   EXPECT_EQ(spate_is_active(&io.watcher), 0);
 }
 
-TEST_F(CWatcherTest, SettingAnActiveIoRestartsIt) {
+TEST_F(CWatcherTest, SettingActiveIoRestartsIt) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   spate_io io;
@@ -343,7 +343,7 @@ TEST_F(CWatcherTest, WatcherIsInactiveIfItCannotStartWithNewValues) {
   EXPECT_EQ(run(), 0);
 }
 
-TEST_F(CWatcherTest, GenericStartAndStopMatchTheKind) {
+TEST_F(CWatcherTest, GenericStartAndStopMatchKind) {
   spate_hook hook;
   spate_hook_init(&hook, loop_.get(), SPATE_HOOK_CHECK, nullptr, this);
   EXPECT_EQ(hook.watcher.data, this);

@@ -1,7 +1,7 @@
 // Random programs of everything that the headers allow; README.md says how to read a failure.
 //
-// SPATE_SEED=<number> runs one program alone, SPATE_CHAOS_SEEDS=<first>:<count> others than the
-// usual; SPATE_CHAOS_BACKEND=<name> on one backend only; SPATE_CHAOS_SURVEY=1 continues after a
+// SPATE_SEED and SPATE_SEEDS select other programs than the usual, as in Worlds (support/seeds.h);
+// SPATE_CHAOS_BACKEND=<name> runs them on one backend only; SPATE_CHAOS_SURVEY=1 continues after a
 // failure, and counts; SPATE_CHAOS_TELL=1 prints a trace of each; SPATE_CHAOS_COVERAGE=1 prints the
 // operations that were never done, and where.
 #include <gtest/gtest.h>
@@ -19,6 +19,7 @@
 #include "chaos/tape.h"
 #include "spate/loop.h"
 #include "tests/support/backends.h"
+#include "tests/support/seeds.h"
 
 namespace spate::chaos {
 namespace {
@@ -27,8 +28,8 @@ constexpr std::uint64_t kPrograms = 700;  // A part.
 constexpr int kParts = 4;
 constexpr std::uint64_t kCovering = 4500;  // To reach everything.
 
-std::uint64_t environment_number(const char* text, std::uint64_t otherwise) {
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+bool are_seeds_chosen() {
+  return std::getenv("SPATE_SEED") != nullptr || std::getenv("SPATE_SEEDS") != nullptr;
 }
 
 template <class Function>
@@ -62,19 +63,13 @@ class Chaos : public ::testing::TestWithParam<Part> {};
 TEST_P(Chaos, RandomProgramsViolateNoInvariant) {
   Batch batch{GetParam().backend, 0, kPrograms};
   batch.first = 1 + kPrograms * static_cast<std::uint64_t>(GetParam().number);
-  const char* seed = std::getenv("SPATE_SEED");
-  const char* seeds = std::getenv("SPATE_CHAOS_SEEDS");
   const char* backend = std::getenv("SPATE_CHAOS_BACKEND");
-  const bool is_chosen = seed != nullptr || seeds != nullptr;
-  if (is_chosen && GetParam().number % kParts != 0) return;
+  if (are_seeds_chosen() && GetParam().number % kParts != 0) return;
   if (backend != nullptr && GetParam().backend != backend) return;
-  if (seed != nullptr) {
-    batch.first = environment_number(seed, 1);
-    batch.count = 1;
-  } else if (seeds != nullptr) {
-    const std::string text = seeds;
-    batch.first = environment_number(text.c_str(), 1);
-    batch.count = environment_number(text.substr(text.find(':') + 1).c_str(), 1);
+  if (are_seeds_chosen()) {
+    const std::vector<std::uint64_t> seeds = testing::seeds(1);
+    batch.first = seeds.front();
+    batch.count = seeds.size();
   }
   if (std::getenv("SPATE_CHAOS_SURVEY") != nullptr) {
     EXPECT_TRUE(survey(batch));
@@ -95,7 +90,7 @@ TEST(ChaosCoverage, ReachesEveryCallbackWithEveryOperation) {
                              Where::dropped};
   constexpr std::uint64_t kFewest = 3;  // Every event must occur this often.
   constexpr int kMissingMost = 4;       // Pairs with a common callback.
-  if (std::getenv("SPATE_SEED") != nullptr || std::getenv("SPATE_CHAOS_SEEDS") != nullptr) return;
+  if (are_seeds_chosen()) return;
   auto coverage = std::make_unique<Coverage>();
   ASSERT_TRUE(run_batch({Loop::backends().front(), 1'000'000, kCovering}, coverage.get()));
   int gaps[kWheres] = {};
@@ -134,10 +129,9 @@ TEST(ChaosMemory, DoesNotGrowWithRepetitions) {
   constexpr std::size_t kFew = 25;
   constexpr std::size_t kMany = 400;
   constexpr std::size_t kLeast = 16;  // Bytes that are lost each time, if any are.
-  const char* seeds = std::getenv("SPATE_SEED");
-  const std::uint64_t first = environment_number(seeds, 2'000'000);
-  const std::uint64_t count = seeds != nullptr ? 1 : 24;
-  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+  const bool is_one = std::getenv("SPATE_SEED") != nullptr;
+  for (const std::uint64_t seed :
+       is_one ? testing::seeds(1) : testing::seeds_from(2'000'000, 2'000'023)) {
     Tape tape(seed);
     Program program = make_program(tape);
     program.weather = Weather::fair;

@@ -202,13 +202,6 @@ bool Chores::use_offloading(const Step& step) {
   return true;
 }
 
-bool Chores::has_jobs() const {
-  for (const auto& job : jobs_) {
-    if (!job->is_over) return true;
-  }
-  return false;
-}
-
 // Does not wait for jobs that are held, nor for jobs queued after them.
 void Chores::wait_for_jobs() {
   if (pool_ == nullptr || !gate_->is_open) return;

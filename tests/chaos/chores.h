@@ -28,7 +28,6 @@ class Chores {
   // Called when run() has returned outside of callbacks.
   void look();
   void make_friendly();
-  bool has_jobs() const;
   void check_settled();
   void on_loop_gone();
   void close();

@@ -5,6 +5,9 @@
 
 #include <cerrno>
 #include <csignal>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <utility>
 
 #include "chaos/end.h"
@@ -370,10 +373,15 @@ bool Couriers::has_process() const {
   return false;
 }
 
-bool Couriers::has_process_ending() const {
+// A process that is asleep has finished with the bytes that it was sent, and does not end by
+// itself.
+bool Couriers::has_busy_process() const {
   for (const auto& child : children_) {
     if (!is_running(*child)) continue;
-    if (!child->is_copying || child->may_be_killed || child->courier.is_ending()) return true;
+    std::ifstream file("/proc/" + std::to_string(child->pid) + "/stat");
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const std::size_t name_end = text.rfind(") ");
+    if (name_end != std::string::npos && text[name_end + 2] != 'S') return true;
   }
   return false;
 }

@@ -31,7 +31,6 @@ class Courier {
   // Any outcome is allowed from now on.
   void fail(const char* why);
   void catch_up();
-  bool is_ending() const { return first_.peer->may_show_end || first_.peer->may_show_error; }
   bool reaches(const Party& party) const;
   bool is_lossy() const;
   // The bytes sent to the first side for the second, and back.
@@ -73,7 +72,7 @@ class Couriers {
   void look();
   // Returns whether a process carries bytes, or is about to exit, at its own pace.
   bool has_process() const;
-  bool has_process_ending() const;
+  bool has_busy_process() const;  // Not asleep.
   // No connection is left: every relay and child must have its result.
   void check_empty();
   void close();

@@ -188,7 +188,7 @@ class End final : public Party {
   std::size_t room() const;
   std::size_t sent() const;
   void in_is_at_risk(const char* why);
-  void overflow();
+  void note_full();
 
   Stream* stream_;  // Its own, or the session's.
   std::unique_ptr<Stream> owned_;

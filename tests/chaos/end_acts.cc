@@ -238,11 +238,10 @@ void End::note_write(bool done, bool might, std::size_t waiting, Bytes bytes) {
     may_overflow_ = may_overflow_ || waiting + size > limits_.max;
   if (done || !might) return;
   out->refuse(bytes, world.is_stormy());
-  if (world.is_stormy()) return;
-  if (waiting + size <= limits_.max && peer->may_show_error) return;
-  check(waiting + size > limits_.max, "write_is_taken",
+  const bool is_full = waiting + size > limits_.max;
+  check(is_full || peer->may_show_error || world.is_stormy(), "write_is_taken",
         "end %u: %zu bytes refused with %zu of %zu queued", number, size, waiting, limits_.max);
-  if (limits_.when_full == WhenFull::close) overflow();
+  if (is_full) note_full();
 }
 
 // The peer answers with a reset, which may discard the bytes that it sent before.
@@ -250,7 +249,13 @@ void End::in_is_at_risk(const char* why) {
   if (in != nullptr) in->lose(why);
 }
 
-void End::overflow() {
+// In stormy weather, the write may have been refused for another reason.
+void End::note_full() {
+  if (limits_.when_full != WhenFull::close) return;
+  if (world.is_stormy()) {
+    may_overflow_ = true;
+    return;
+  }
   overflowed_ = true;
   mark_dead("queue_full");
 }
@@ -302,10 +307,11 @@ void End::send_descriptors(const Step& step) {
     out->accept_own(size);
     return;
   }
-  if (!might || world.is_stormy() || (is_system(error, EPIPE) && peer->may_show_error)) return;
-  check(error == Error::queue_full && waiting + size > limits_.max, "write_is_taken",
-        "end %u: send_descriptors(): %s", number, error.message().c_str());
-  if (limits_.when_full == WhenFull::close) overflow();
+  if (!might || (is_system(error, EPIPE) && peer->may_show_error)) return;
+  const bool is_full = error == Error::queue_full && waiting + size > limits_.max;
+  check(is_full || world.is_stormy(), "write_is_taken", "end %u: send_descriptors(): %s", number,
+        error.message().c_str());
+  if (is_full) note_full();
 }
 
 // ---- reading, limits, rates

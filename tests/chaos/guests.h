@@ -30,8 +30,7 @@ struct Host {
   std::set<unsigned> live;          // The numbers of the open ones.
   std::size_t guests = 0;           // Guests that were not destroyed.
   bool is_going = false;
-  bool in_drain = false;
-  int drain_depth = 0;      // Runs inside on_drain(), which may report that all is done.
+  int drain_depth = -1;     // How many runs the innermost drain() is inside, if there is one.
   std::error_code ending;   // The error with which all are being ended.
   Nanos drained_by{-1};     // Negative if it is not being drained.
   std::set<unsigned> told;  // Their on_drain() was called in the last drain().

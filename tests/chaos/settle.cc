@@ -7,6 +7,7 @@
 
 #include "chaos/verdict.h"
 #include "chaos/world.h"
+#include "spate/active.h"
 
 namespace spate::chaos {
 
@@ -98,10 +99,18 @@ int World::max_naps(Nanos wait) const {
   constexpr int kFew = 12;
   constexpr int kMany = 100;
   constexpr int kPatient = 400;  // On a busy machine.
-  if (chores_.has_jobs() || couriers_.has_process_ending()) return kPatient;
+  if (has_offloaded() || couriers_.has_busy_process()) return kPatient;
   if (has_connecting()) return wait < kForever ? kFew : kMany;
   if (has_bytes_on_the_way()) return wait < std::chrono::seconds{1} ? kFew : kMany;
   return is_parting_ && has_tcp_untold() ? kMany : 0;
+}
+
+// True if a thread works for the loop: also one that reads a file into memory for a Stream.
+bool World::has_offloaded() const {
+  bool has_one = false;
+  for_each_active(*loop_,
+                  [&](const ActiveInfo& info) { has_one |= info.kind == ActiveKind::offload; });
+  return has_one;
 }
 
 // True if another process or the kernel carries the bytes, at its own pace.

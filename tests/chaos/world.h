@@ -210,6 +210,7 @@ class World {
   std::size_t total_queued() const;
   bool is_slow(Kind kind) const;
   bool has_connecting() const;
+  bool has_offloaded() const;
   bool has_bytes_on_the_way() const;
   int max_naps(Nanos wait) const;
   bool has_tcp_untold() const;

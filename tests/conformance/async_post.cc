@@ -14,7 +14,7 @@ SPATE_ON_EVERY_BACKEND(AsyncTest);
 SPATE_ON_EVERY_BACKEND(PostTest);
 SPATE_ON_EVERY_BACKEND(WakeTest);
 
-TEST_P(AsyncTest, SendInvokesTheCallback) {
+TEST_P(AsyncTest, SendInvokesCallback) {
   Probe<Async> async{*loop_};
   EXPECT_TRUE(async->start());
   turn();
@@ -27,7 +27,7 @@ TEST_P(AsyncTest, SendInvokesTheCallback) {
   EXPECT_EQ(async.calls, 1);
 }
 
-TEST_P(AsyncTest, SentFlagIsSetUntilTheLoopCollectsIt) {
+TEST_P(AsyncTest, SentFlagIsSetUntilLoopCollectsIt) {
   Probe<Timer> first{*loop_};
   Probe<Async> async{*loop_};
   EXPECT_FALSE(async->is_sent());
@@ -47,7 +47,7 @@ TEST_P(AsyncTest, SentFlagIsSetUntilTheLoopCollectsIt) {
   EXPECT_FALSE(async->is_sent());
 }
 
-TEST_P(AsyncTest, SendsAreMergedUntilTheCallbackRuns) {
+TEST_P(AsyncTest, SendsAreMergedUntilCallbackRuns) {
   Probe<Async> async{*loop_};
   EXPECT_TRUE(async->start());
   for (int i = 0; i < 100; ++i) async->send();
@@ -55,7 +55,7 @@ TEST_P(AsyncTest, SendsAreMergedUntilTheCallbackRuns) {
   EXPECT_EQ(async.calls, 1);
 }
 
-TEST_P(AsyncTest, SendBeforeTheCallIsServedByThatCall) {
+TEST_P(AsyncTest, SendBeforeCallIsServedByThatCall) {
   Probe<Async> first{*loop_};
   Probe<Async> async{*loop_};
   first->set_priority(1);
@@ -71,7 +71,7 @@ TEST_P(AsyncTest, SendBeforeTheCallIsServedByThatCall) {
   EXPECT_EQ(async.calls, 2);
 }
 
-TEST_P(AsyncTest, CallForAnotherReasonIncludesASentEvent) {
+TEST_P(AsyncTest, CallForAnotherReasonIncludesSentEvent) {
   Probe<Async> async{*loop_};
   EXPECT_TRUE(async->start());
   Probe<Timer> timer{*loop_};
@@ -85,7 +85,7 @@ TEST_P(AsyncTest, CallForAnotherReasonIncludesASentEvent) {
   EXPECT_EQ(async.events, Events::custom | Events::async);
 }
 
-TEST_P(AsyncTest, SendDuringTheServingCallInvokesItAgain) {
+TEST_P(AsyncTest, SendDuringServingCallInvokesItAgain) {
   Probe<Async> first{*loop_};
   Probe<Async> async{*loop_};
   first->set_priority(1);
@@ -101,7 +101,7 @@ TEST_P(AsyncTest, SendDuringTheServingCallInvokesItAgain) {
   EXPECT_EQ(async.calls, 2);
 }
 
-TEST_P(AsyncTest, StopAfterAServedSendIsSafe) {
+TEST_P(AsyncTest, StopAfterServedSendIsSafe) {
   Probe<Async> first{*loop_};
   auto async = std::make_unique<Probe<Async>>(*loop_);
   first->set_priority(1);
@@ -127,7 +127,7 @@ TEST_P(AsyncTest, SendInItsOwnCallbackInvokesItAgain) {
   EXPECT_EQ(async.calls, 2);
 }
 
-TEST_P(AsyncTest, WakesASleepingLoop) {
+TEST_P(AsyncTest, WakesSleepingLoop) {
   Probe<Async> async{*loop_};
   async.then = [&] { async->stop(); };
   EXPECT_TRUE(async->start());
@@ -137,7 +137,7 @@ TEST_P(AsyncTest, WakesASleepingLoop) {
   EXPECT_EQ(async.calls, 1);
 }
 
-TEST_P(AsyncTest, SendEntersTheKernelOnlyIfTheLoopSleeps) {
+TEST_P(AsyncTest, SendEntersKernelOnlyIfLoopSleeps) {
   Probe<Async> async{*loop_};
   EXPECT_TRUE(async->start());
   for (int i = 0; i < 10; ++i) {
@@ -161,7 +161,7 @@ TEST_P(AsyncTest, SeveralAsyncsAreIndependent) {
   EXPECT_EQ(c.calls, 1);
 }
 
-TEST_P(AsyncTest, SendIsAllowedInASignalHandler) {
+TEST_P(AsyncTest, SendIsAllowedInSignalHandler) {
   static Async* target = nullptr;
   Probe<Async> async{*loop_};
   async.then = [&] { async->stop(); };
@@ -182,7 +182,7 @@ TEST_P(AsyncTest, SendIsAllowedInASignalHandler) {
   ::sigaction(SIGUSR1, &before, nullptr);
 }
 
-TEST_P(AsyncTest, StoppedAsyncIsNotCalledForAnEarlierSend) {
+TEST_P(AsyncTest, StoppedAsyncIsNotCalledForEarlierSend) {
   Probe<Async> a{*loop_};
   Probe<Async> b{*loop_};
   EXPECT_TRUE(a->start());
@@ -199,7 +199,7 @@ TEST_P(AsyncTest, StoppedAsyncIsNotCalledForAnEarlierSend) {
   EXPECT_EQ(a.calls, 1);
 }
 
-TEST_P(AsyncTest, DestroyedAsyncIsNotCalledForAnEarlierSend) {
+TEST_P(AsyncTest, DestroyedAsyncIsNotCalledForEarlierSend) {
   auto async = std::make_unique<Probe<Async>>(*loop_);
   Probe<Async> other{*loop_};
   EXPECT_TRUE(async->watcher.start());
@@ -211,7 +211,7 @@ TEST_P(AsyncTest, DestroyedAsyncIsNotCalledForAnEarlierSend) {
   EXPECT_EQ(other.calls, 1);
 }
 
-TEST_P(AsyncTest, DestroyAfterASendWhileInactiveIsSafe) {
+TEST_P(AsyncTest, DestroyAfterSendWhileInactiveIsSafe) {
   auto never_started = std::make_unique<Probe<Async>>(*loop_);
   auto stopped = std::make_unique<Probe<Async>>(*loop_);
   EXPECT_TRUE(stopped->watcher.start());
@@ -232,7 +232,7 @@ TEST_P(AsyncTest, SendWhileInactiveIsNotReportedByAnotherCall) {
   EXPECT_EQ(probe.events, Events::custom);
 }
 
-TEST_P(AsyncTest, SendAfterStartWorksDespiteAnEarlierInactiveSend) {
+TEST_P(AsyncTest, SendAfterStartWorksDespiteEarlierInactiveSend) {
   Probe<Async> async{*loop_};
   async->send();
   turn();
@@ -260,7 +260,7 @@ TEST_P(PostTest, NeverMerges) {
   EXPECT_EQ(calls, kPosts);
 }
 
-TEST_P(PostTest, TaskPostedInATaskIsCalledLastByTheNextTurn) {
+TEST_P(PostTest, TaskPostedInTaskIsCalledLastByNextTurn) {
   EXPECT_TRUE(loop_->post([this] {
     log_ += 'a';
     EXPECT_TRUE(loop_->post([this] { log_ += 'c'; }));
@@ -292,7 +292,7 @@ TEST_P(PostTest, TasksOfEachThreadKeepTheirOrder) {
   EXPECT_EQ(done, kThreads * kPosts);
 }
 
-TEST_P(PostTest, WakesASleepingLoop) {
+TEST_P(PostTest, WakesSleepingLoop) {
   loop_->ref();
   std::thread thread = when_asleep([&] { EXPECT_TRUE(loop_->post([&] { loop_->unref(); })); });
   EXPECT_TRUE(runs_out(*loop_));
@@ -301,7 +301,7 @@ TEST_P(PostTest, WakesASleepingLoop) {
   EXPECT_EQ(loop_->metrics().wakeups, 1u);
 }
 
-TEST_P(PostTest, TaskThatWakesTheLoopIsCalledInTheSameTurn) {
+TEST_P(PostTest, TaskThatWakesLoopIsCalledInSameTurn) {
   bool called = false;
   loop_->ref();
   std::thread thread = when_asleep([&] { EXPECT_TRUE(loop_->post([&] { called = true; })); });
@@ -311,14 +311,14 @@ TEST_P(PostTest, TaskThatWakesTheLoopIsCalledInTheSameTurn) {
   loop_->unref();
 }
 
-TEST_P(PostTest, PostFromTheLoopThreadMakesNoKernelCall) {
+TEST_P(PostTest, PostFromLoopThreadMakesNoKernelCall) {
   EXPECT_TRUE(loop_->post([&] { EXPECT_TRUE(loop_->post([] {})); }));
   turn(2);
   EXPECT_EQ(loop_->metrics().posts, 2u);
   EXPECT_EQ(loop_->metrics().kernel_calls.wake_write, 0u);
 }
 
-TEST_P(PostTest, KeepsTheLoopFromBlocking) {
+TEST_P(PostTest, KeepsLoopFromBlocking) {
   Probe<Timer> far{*loop_};
   EXPECT_TRUE(far->start(1h));
   bool called = false;
@@ -345,7 +345,7 @@ TEST_P(PostTest, DestroyedLoopDestroysUnrunTasks) {
   EXPECT_EQ(shared.use_count(), 1);
 }
 
-TEST_P(PostTest, TaskDestroyedWithTheLoopMayOwnAWatcher) {
+TEST_P(PostTest, TaskDestroyedWithLoopMayOwnWatcher) {
   auto other = make_loop(backend());
   auto timer = std::make_unique<Probe<Timer>>(*other);
   auto io = std::make_unique<Probe<Io>>(*other, 0, Events::read);
@@ -355,7 +355,7 @@ TEST_P(PostTest, TaskDestroyedWithTheLoopMayOwnAWatcher) {
   other.reset();
 }
 
-TEST_P(PostTest, TaskMayRunTheLoop) {
+TEST_P(PostTest, TaskMayRunLoop) {
   EXPECT_TRUE(loop_->post([this] {
     log_ += 'a';
     turn();
@@ -367,14 +367,14 @@ TEST_P(PostTest, TaskMayRunTheLoop) {
   EXPECT_EQ(log_, "abcd");
 }
 
-TEST_P(PostTest, TasksWaitUntilTheLoopRuns) {
+TEST_P(PostTest, TasksWaitUntilLoopRuns) {
   std::thread([&] { EXPECT_TRUE(loop_->post([this] { log_ += 'x'; })); }).join();
   EXPECT_EQ(log_, "");
   EXPECT_TRUE(runs_out(*loop_));
   EXPECT_EQ(log_, "x");
 }
 
-TEST_P(WakeTest, WakeMakesASleepingLoopTurn) {
+TEST_P(WakeTest, WakeMakesSleepingLoopTurn) {
   Probe<Timer> far{*loop_};
   EXPECT_TRUE(far->start(1h));
   std::thread thread = when_asleep([&] { loop_->wake(); });
@@ -386,7 +386,7 @@ TEST_P(WakeTest, WakeMakesASleepingLoopTurn) {
   EXPECT_EQ(loop_->metrics().events, 0u);
 }
 
-TEST_P(WakeTest, WakeDoesNothingWhileTheLoopIsAwake) {
+TEST_P(WakeTest, WakeDoesNothingWhileLoopIsAwake) {
   loop_->wake();
   turn();
   EXPECT_EQ(loop_->metrics().wakeups, 0u);

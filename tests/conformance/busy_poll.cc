@@ -18,7 +18,7 @@ class BusyPollTest : public ::testing::TestWithParam<std::string_view> {
 INSTANTIATE_TEST_SUITE_P(EveryBackend, BusyPollTest, ::testing::ValuesIn(backends_here()),
                          backend_test_name);
 
-TEST_P(BusyPollTest, LoopDoesNotSleepWithinTheWindow) {
+TEST_P(BusyPollTest, LoopDoesNotSleepWithinWindow) {
   const auto loop = create(1h);
   Probe<Timer> timer{*loop};
   ASSERT_TRUE(timer->start(50ms));
@@ -28,7 +28,7 @@ TEST_P(BusyPollTest, LoopDoesNotSleepWithinTheWindow) {
   EXPECT_EQ(loop->metrics().blocked, 0ns);
 }
 
-TEST_P(BusyPollTest, LoopSleepsAfterTheWindow) {
+TEST_P(BusyPollTest, LoopSleepsAfterWindow) {
   const auto loop = create(100us);
   Probe<Timer> timer{*loop};
   wait_until_it_sleeps(*loop, [&](Nanos delay) {
@@ -52,7 +52,7 @@ TEST_P(BusyPollTest, ReadyDescriptorIsDetected) {
   EXPECT_EQ(loop->metrics().blocked, 0ns);
 }
 
-TEST_P(BusyPollTest, PostIsDetectedWithoutAWakeup) {
+TEST_P(BusyPollTest, PostIsDetectedWithoutWakeup) {
   const auto loop = create(1h);
   loop->ref();
   bool called = false;

@@ -34,7 +34,7 @@ class ChildTest : public OnEveryBackend {
 };
 SPATE_ON_EVERY_BACKEND(ChildTest);
 
-TEST_P(ChildTest, ChildIsReportedBeforeTimersOfTheSameTurn) {
+TEST_P(ChildTest, ChildIsReportedBeforeTimersOfSameTurn) {
   Probe<Child> child{*loop_};
   Probe<Timer> timer{*loop_};
   child.note(log_, 'c'), timer.note(log_, 't');
@@ -81,7 +81,7 @@ TEST_P(ChildTest, FatalSignalIsReported) {
   EXPECT_TRUE(WIFSIGNALED(child->status()));
 }
 
-TEST_P(ChildTest, ChildKilledDuringAStopReportIsReportedAsExited) {
+TEST_P(ChildTest, ChildKilledDuringStopReportIsReportedAsExited) {
   Probe<Child> child{*loop_};
   const int pid = fork_sleeper();
   EXPECT_FALSE(child->start(pid, Child::Report::exit_stop_continue));
@@ -103,7 +103,7 @@ TEST_P(ChildTest, ChildKilledDuringAStopReportIsReportedAsExited) {
   EXPECT_EQ(child->term_signal(), SIGKILL);
 }
 
-TEST_P(ChildTest, AlreadyExitedChildIsReportedInTheNextTurn) {
+TEST_P(ChildTest, AlreadyExitedChildIsReportedInNextTurn) {
   for (const Child::Report report : {Child::Report::exit, Child::Report::exit_stop_continue}) {
     Probe<Child> child{*loop_};
     const int pid = fork_exiting(7);
@@ -166,7 +166,7 @@ TEST_P(ChildTest, ManyChildrenEndingTogetherAreAllReported) {
   }
 }
 
-TEST_P(ChildTest, ProcessThatIsNotAChildIsAnError) {
+TEST_P(ChildTest, ProcessThatIsNotChildIsError) {
   Probe<Child> child{*loop_};
   EXPECT_EQ(child->start(1), system_error(ECHILD));
   EXPECT_EQ(child->start(::getpid()), system_error(ECHILD));
@@ -231,7 +231,7 @@ TEST_P(ChildTest, ReportsStopsAndContinuesOnRequest) {
   EXPECT_EQ(plain->term_signal(), SIGKILL);
 }
 
-TEST_P(ChildTest, StoppedWatcherDoesNotReapTheChild) {
+TEST_P(ChildTest, StoppedWatcherDoesNotReapChild) {
   Probe<Child> child{*loop_};
   const int pid = fork_sleeper();
   EXPECT_FALSE(child->start(pid));
@@ -244,7 +244,7 @@ TEST_P(ChildTest, StoppedWatcherDoesNotReapTheChild) {
   EXPECT_EQ(child.calls, 0);
 }
 
-TEST_P(ChildTest, StartWhileActiveRestartsTheWatcher) {
+TEST_P(ChildTest, StartWhileActiveRestartsWatcher) {
   Probe<Child> child{*loop_};
   EXPECT_FALSE(child->start(sleeper()));
   const int pid = fork_exiting(3);
@@ -254,7 +254,7 @@ TEST_P(ChildTest, StartWhileActiveRestartsTheWatcher) {
   EXPECT_EQ(child->exit_code(), 3);
 }
 
-TEST_P(ChildTest, CallbackMayStartTheNextChild) {
+TEST_P(ChildTest, CallbackMayStartNextChild) {
   Probe<Child> child{*loop_};
   child.then = [&] {
     if (child.calls < 3) {
@@ -294,7 +294,7 @@ TEST_P(ChildTest, WatcherLeaksNoDescriptor) {
   EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST_P(ChildTest, WorksOnASecondLoopInAnotherThread) {
+TEST_P(ChildTest, WorksOnSecondLoopInAnotherThread) {
   Probe<Child> here{*loop_};
   EXPECT_FALSE(here->start(sleeper()));
   turn();

@@ -29,7 +29,7 @@ class CorridorTest : public ::testing::Test {
   Probe<Io> c{loop, pipes[2].in(), Events::read};
 };
 
-TEST_F(CorridorTest, TimersOfTheSameTurnAreCalledAfterwards) {
+TEST_F(CorridorTest, TimersOfSameTurnAreCalledAfterwards) {
   Probe<Timer> timer{loop};
   timer.note(log, 't');
   EXPECT_TRUE(timer->start(0ns));
@@ -45,7 +45,7 @@ TEST_F(CorridorTest, EarlierQueuedEventsComeFirst) {
   EXPECT_EQ(log, "tabc");
 }
 
-TEST_F(CorridorTest, HigherPriorityFedInACallbackIsCalledNext) {
+TEST_F(CorridorTest, HigherPriorityFedInCallbackIsCalledNext) {
   Probe<Timer> urgent{loop};
   urgent.note(log, 'u');
   urgent->set_priority(1);
@@ -85,7 +85,7 @@ TEST_F(CorridorTest, FedIoIsCalledOnceWithBothEvents) {
   EXPECT_EQ(b.events, Events::read | Events::custom);
 }
 
-TEST_F(CorridorTest, IoStartedInACallbackMissesEarlierReadiness) {
+TEST_F(CorridorTest, IoStartedInCallbackMissesEarlierReadiness) {
   Probe<Io> late{loop, pipes[1].in(), Events::read};
   late.note(log, 'l');
   a.then = [&] { EXPECT_TRUE(late->start()); };
@@ -102,7 +102,7 @@ TEST_F(CorridorTest, ModifiedIoIsCalledOnlyForItsRemainingInterest) {
   EXPECT_EQ(log, "ac");
 }
 
-TEST_F(CorridorTest, DroppedInterestDiscardsTheEventEvenIfRestored) {
+TEST_F(CorridorTest, DroppedInterestDiscardsEventEvenIfRestored) {
   a.then = [&] {
     b->modify(Events::write);
     b->modify(Events::read);
@@ -111,7 +111,7 @@ TEST_F(CorridorTest, DroppedInterestDiscardsTheEventEvenIfRestored) {
   EXPECT_EQ(log, "ac");
 }
 
-TEST_F(CorridorTest, NestedRunCallsTheRestFirst) {
+TEST_F(CorridorTest, NestedRunCallsRestFirst) {
   a.then = [&] {
     a.then = nullptr;
     log += '(';
@@ -122,7 +122,7 @@ TEST_F(CorridorTest, NestedRunCallsTheRestFirst) {
   EXPECT_EQ(log, "a(bca)");
 }
 
-TEST_F(CorridorTest, PriorityOfAnActiveIoMayChangeInACallback) {
+TEST_F(CorridorTest, PriorityOfActiveIoMayChangeInCallback) {
   a.then = [&] { c->set_priority(1); };
   turn();
   EXPECT_EQ(log, "ab");  // As stopped and started.
@@ -146,7 +146,7 @@ TEST_F(CorridorTest, QueuedIoMayBeClosedAndReopened) {
   EXPECT_EQ(loop.metrics().stale_events, 0u);
 }
 
-TEST_F(CorridorTest, RestIsCalledInTheNextTurnWithoutMemory) {
+TEST_F(CorridorTest, RestIsCalledInNextTurnWithoutMemory) {
   a.then = [&] {
     FaultPlan plan;
     plan.fail_nth(SystemCall::allocate, 1, ENOMEM);

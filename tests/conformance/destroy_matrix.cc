@@ -58,7 +58,7 @@ class DestroyTest : public ::testing::TestWithParam<Case> {
   int calls_ = -1;
 };
 
-TEST_P(DestroyTest, DestroyingAWatcherIsSafe) {
+TEST_P(DestroyTest, DestroyingWatcherIsSafe) {
   const By by = GetParam().by;
   // Hooks before the wait are called only together with others of their kind.
   Probe<Prepare> prepare{*loop_};

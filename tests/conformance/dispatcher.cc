@@ -56,7 +56,7 @@ TEST_P(DispatcherTest, DispatcherReceivesReadyAndExpiredEvents) {
   EXPECT_EQ(loop_->metrics().events, 2u);
 }
 
-TEST_P(DispatcherTest, DispatcherMayLeaveEventsForTheNextTurn) {
+TEST_P(DispatcherTest, DispatcherMayLeaveEventsForNextTurn) {
   Probe<Timer> a{*loop_};
   Probe<Timer> b{*loop_};
   EXPECT_TRUE(a->feed());
@@ -105,7 +105,7 @@ TEST_P(DispatcherTest, DispatcherReceivesRefusals) {
   EXPECT_EQ(io.calls, 1);
 }
 
-TEST_P(DispatcherTest, WatcherStoppedByAnEarlierOneIsSkipped) {
+TEST_P(DispatcherTest, WatcherStoppedByEarlierOneIsSkipped) {
   Probe<Timer> a{*loop_};
   auto b = std::make_unique<Probe<Timer>>(*loop_);
   Probe<Timer> c{*loop_};

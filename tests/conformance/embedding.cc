@@ -59,7 +59,7 @@ class EmbeddingTest : public OnEveryBackend {
 };
 SPATE_ON_EVERY_BACKEND(EmbeddingTest);
 
-TEST_P(EmbeddingTest, OnlyEpollHasADescriptor) {
+TEST_P(EmbeddingTest, OnlyEpollHasDescriptor) {
   if (is_epoll()) {
     EXPECT_TRUE(loop_->poll_fd());
   } else {
@@ -68,7 +68,7 @@ TEST_P(EmbeddingTest, OnlyEpollHasADescriptor) {
   }
 }
 
-TEST_P(EmbeddingTest, PrepareToWaitReturnsTheTimeout) {
+TEST_P(EmbeddingTest, PrepareToWaitReturnsTimeout) {
   Probe<Timer> timer{*loop_};
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.in(), Events::read};
@@ -86,7 +86,7 @@ TEST_P(EmbeddingTest, PrepareToWaitReturnsTheTimeout) {
   EXPECT_EQ(loop_->prepare_to_wait(), 0ns);
 }
 
-TEST_P(EmbeddingTest, IdleInnerLoopAllowsAnIndefiniteWait) {
+TEST_P(EmbeddingTest, IdleInnerLoopAllowsIndefiniteWait) {
   EXPECT_EQ(loop_->prepare_to_wait(), kForever);
 }
 
@@ -106,7 +106,7 @@ TEST_P(EmbeddingTest, DescriptorIsReadableWhenThereIsWork) {
   EXPECT_FALSE(is_readable(fd));
 }
 
-TEST_P(EmbeddingTest, PostMakesTheDescriptorReadable) {
+TEST_P(EmbeddingTest, PostMakesDescriptorReadable) {
   int calls = 0;
   inner_->ref();
   EXPECT_EQ(inner_->prepare_to_wait(), kForever);
@@ -119,7 +119,7 @@ TEST_P(EmbeddingTest, PostMakesTheDescriptorReadable) {
   inner_->unref();
 }
 
-TEST_P(EmbeddingTest, InnerLoopWatchersWorkInsideTheOuterLoop) {
+TEST_P(EmbeddingTest, InnerLoopWatchersWorkInsideOuterLoop) {
   Embedded embedded{*loop_, *inner_};
   Pipe pipe;
   Probe<Io> io{*inner_, pipe.in(), Events::read};
@@ -145,7 +145,7 @@ TEST_P(EmbeddingTest, InnerLoopWatchersWorkInsideTheOuterLoop) {
   poster.join();
 }
 
-TEST_P(EmbeddingTest, OuterLoopSleepsWhileTheInnerLoopIsIdle) {
+TEST_P(EmbeddingTest, OuterLoopSleepsWhileInnerLoopIsIdle) {
   Embedded embedded{*loop_, *inner_};
   Pipe pipe;
   Probe<Io> io{*inner_, pipe.in(), Events::read};
@@ -157,7 +157,7 @@ TEST_P(EmbeddingTest, OuterLoopSleepsWhileTheInnerLoopIsIdle) {
   EXPECT_LE(embedded.sweeps(), 1);
 }
 
-TEST_P(EmbeddingTest, WatcherStartedInAnOuterCallbackIsServed) {
+TEST_P(EmbeddingTest, WatcherStartedInOuterCallbackIsServed) {
   Embedded embedded{*loop_, *inner_};
   Pipe pipe;
   Probe<Io> io{*inner_, pipe.out(), Events::write};

@@ -10,7 +10,7 @@ namespace {
 using OrderTest = OnEveryBackend;
 SPATE_ON_EVERY_BACKEND(OrderTest);
 
-TEST_P(OrderTest, TurnQueuesEventsInTheDocumentedOrder) {
+TEST_P(OrderTest, TurnQueuesEventsInDocumentedOrder) {
   Pipe pipe;
   Probe<Prepare> prepare{*loop_};
   Probe<Io> io{*loop_, pipe.out(), Events::write};
@@ -65,7 +65,7 @@ TEST_P(OrderTest, EventsQueuedBeforeDispatchAreCalledInThatTurn) {
   for (const auto& timer : timers) EXPECT_EQ(timer->calls, 1);
 }
 
-TEST_P(OrderTest, EventsFedByCallbacksAreLimitedByTheBudget) {
+TEST_P(OrderTest, EventsFedByCallbacksAreLimitedByBudget) {
   for (const std::uint32_t budget : {1u, 5u, 256u}) {
     Result<std::unique_ptr<Loop>> created = Loop::create({.backend = backend(), .budget = budget});
     ASSERT_TRUE(created);
@@ -80,7 +80,7 @@ TEST_P(OrderTest, EventsFedByCallbacksAreLimitedByTheBudget) {
   }
 }
 
-TEST_P(OrderTest, RestOfASpentBudgetKeepsTheLoopFromBlocking) {
+TEST_P(OrderTest, RestOfSpentBudgetKeepsLoopFromBlocking) {
   Result<std::unique_ptr<Loop>> created = Loop::create({.backend = backend(), .budget = 3});
   ASSERT_TRUE(created);
   Loop& loop = **created;
@@ -99,7 +99,7 @@ TEST_P(OrderTest, RestOfASpentBudgetKeepsTheLoopFromBlocking) {
   EXPECT_EQ(loop.metrics().blocked, 0ns);
 }
 
-TEST_P(OrderTest, EventsLeftForTheNextTurnKeepTheirOrder) {
+TEST_P(OrderTest, EventsLeftForNextTurnKeepTheirOrder) {
   Result<std::unique_ptr<Loop>> created = Loop::create({.backend = backend(), .budget = 2});
   ASSERT_TRUE(created);
   Loop& loop = **created;
@@ -166,7 +166,7 @@ TEST_P(FairnessTest, SelfFeedingWatcherStarvesNoWatcher) {
   }
 }
 
-TEST_P(FairnessTest, AllOfAMillionSelfFeedsAreCalled) {
+TEST_P(FairnessTest, AllOfMillionSelfFeedsAreCalled) {
   Probe<Timer> greedy{*loop_};
   greedy.then = [&] {
     if (greedy.calls < 1'000'000) EXPECT_TRUE(greedy->feed());
@@ -176,7 +176,7 @@ TEST_P(FairnessTest, AllOfAMillionSelfFeedsAreCalled) {
   EXPECT_EQ(greedy.calls, 1'000'000);
 }
 
-TEST_P(FairnessTest, AlwaysReadyHighPriorityDoesNotStarveALowOne) {
+TEST_P(FairnessTest, AlwaysReadyHighPriorityDoesNotStarveLowOne) {
   Probe<Io> high{*loop_, pipe_.out(), Events::write};
   Probe<Timer> low{*loop_};
   high->set_priority(2);

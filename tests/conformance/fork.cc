@@ -20,7 +20,7 @@ SPATE_ON_EVERY_BACKEND(ForkTest);
 using EpollForkTest = OnEveryBackend;
 SPATE_ON_BACKENDS_WHERE(EpollForkTest, uses_epoll);
 
-TEST_P(ForkTest, RunInTheChildRequiresAfterFork) {
+TEST_P(ForkTest, RunInChildRequiresAfterFork) {
   Pipe pipe;
   const int pid = fork_child([&] {
     CHILD_EXPECT(loop_->run(Run::no_wait) == Error::loop_forked);
@@ -40,7 +40,7 @@ TEST_P(ForkTest, RunInTheChildRequiresAfterFork) {
   turn();
 }
 
-TEST_P(ForkTest, WatchersWorkInTheChild) {
+TEST_P(ForkTest, WatchersWorkInChild) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.out(), Events::write};
   Probe<Timer> timer{*loop_};
@@ -112,7 +112,7 @@ TEST_P(ForkTest, ParentIsUnaffected) {
   EXPECT_TRUE(run_until(*loop_, [&] { return stat.calls == 1; }));
 }
 
-TEST_P(ForkTest, ChildMayDestroyTheLoopWithoutAffectingTheParent) {
+TEST_P(ForkTest, ChildMayDestroyLoopWithoutAffectingParent) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.in(), Events::read};
   const TempDir dir;
@@ -133,7 +133,7 @@ TEST_P(ForkTest, ChildMayDestroyTheLoopWithoutAffectingTheParent) {
   EXPECT_TRUE(run_until(*loop_, [&] { return stat.calls == 1; }));
 }
 
-TEST_P(ForkTest, ChildMayStopPathsWithoutAffectingTheParent) {
+TEST_P(ForkTest, ChildMayStopPathsWithoutAffectingParent) {
   const TempDir dir;
   dir.append("file");
   Probe<Stat> file{*loop_};
@@ -160,7 +160,7 @@ TEST_P(ForkTest, ChildMayStopPathsWithoutAffectingTheParent) {
   EXPECT_TRUE(run_until(*loop_, [&] { return file.calls == 1 && missing.calls == 1; }));
 }
 
-TEST_P(ForkTest, ChildThatPostsWithoutAfterForkDoesNotWakeTheParent) {
+TEST_P(ForkTest, ChildThatPostsWithoutAfterForkDoesNotWakeParent) {
   Probe<Async> async{*loop_};
   Probe<Signal> signal{*loop_};
   EXPECT_TRUE(async->start());
@@ -181,7 +181,7 @@ TEST_P(ForkTest, ChildThatPostsWithoutAfterForkDoesNotWakeTheParent) {
   EXPECT_EQ(loop_->metrics().wakeups, 0u);
 }
 
-TEST_P(ForkTest, SignalsAreDeliveredToTheProcessThatRaisedThem) {
+TEST_P(ForkTest, SignalsAreDeliveredToProcessThatRaisedThem) {
   Probe<Signal> signal{*loop_};
   Probe<Signal> other{*loop_};
   EXPECT_FALSE(signal->start(SIGUSR1));
@@ -202,7 +202,7 @@ TEST_P(ForkTest, SignalsAreDeliveredToTheProcessThatRaisedThem) {
   EXPECT_EQ(other.calls, 0);
 }
 
-TEST_P(ForkTest, AsyncSentBeforeTheForkIsCalledInBothProcesses) {
+TEST_P(ForkTest, AsyncSentBeforeForkIsCalledInBothProcesses) {
   Probe<Async> async{*loop_};
   Probe<Async> inactive{*loop_};
   EXPECT_TRUE(async->start());
@@ -244,7 +244,7 @@ TEST_P(ForkTest, ChildGetsLoopForkedWhenAfterForkFails) {
   }
 }
 
-TEST_P(ForkTest, ChildMayStopWatchersWithoutAffectingTheParent) {
+TEST_P(ForkTest, ChildMayStopWatchersWithoutAffectingParent) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.in(), Events::read};
   EXPECT_TRUE(io->start());
@@ -263,7 +263,7 @@ TEST_P(ForkTest, ChildMayStopWatchersWithoutAffectingTheParent) {
   EXPECT_EQ(io.calls, 1);
 }
 
-TEST_P(ForkTest, ForkHooksRunOnceAtTheStartOfTheNextTurn) {
+TEST_P(ForkTest, ForkHooksRunOnceAtStartOfNextTurn) {
   Probe<Fork> fork{*loop_};
   Probe<Prepare> prepare{*loop_};
   fork.note(log_, 'f'), prepare.note(log_, 'p');
@@ -286,7 +286,7 @@ TEST_P(ForkTest, ForkHooksRunOnceAtTheStartOfTheNextTurn) {
   EXPECT_EQ(log_, "pp");
 }
 
-TEST_P(ForkTest, ChildWatchersOfTheParentAreStoppedInTheChild) {
+TEST_P(ForkTest, ChildWatchersOfParentAreStoppedInChild) {
   Probe<Child> exit{*loop_};
   Probe<Child> trace{*loop_};
   const int watched = fork_sleeper();
@@ -320,7 +320,7 @@ TEST_P(ForkTest, ChildWatchesItsOwnChildren) {
   EXPECT_EQ(wait_for(pid), 0);
 }
 
-TEST_P(ForkTest, ChildForkedInsideACallbackCanContinue) {
+TEST_P(ForkTest, ChildForkedInsideCallbackCanContinue) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.out(), Events::write};
   Probe<Timer> timer{*loop_};
@@ -354,7 +354,7 @@ TEST_P(ForkTest, GrandchildMustCallAfterForkAgain) {
   EXPECT_EQ(wait_for(pid), 0);
 }
 
-TEST_P(EpollForkTest, PollDescriptorChangesAfterAFork) {
+TEST_P(EpollForkTest, PollDescriptorChangesAfterFork) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.in(), Events::read};
   EXPECT_TRUE(io->start());
@@ -373,7 +373,7 @@ TEST_P(EpollForkTest, PollDescriptorChangesAfterAFork) {
   EXPECT_EQ(wait_for(pid), 0);
 }
 
-TEST_P(ForkTest, UnrelatedChildDoesNotAffectTheLoop) {
+TEST_P(ForkTest, UnrelatedChildDoesNotAffectLoop) {
   const int pid = fork_child([] { return 0; });
   EXPECT_EQ(wait_for(pid), 0);
   turn();

@@ -32,7 +32,7 @@ TEST_P(HooksTest, CheckIsCalledAfterEveryWait) {
   EXPECT_EQ(check.calls, 3);
 }
 
-TEST_P(HooksTest, HighPriorityCheckIsCalledBeforeTheEvents) {
+TEST_P(HooksTest, HighPriorityCheckIsCalledBeforeEvents) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.out(), Events::write};
   Probe<Check> high{*loop_};
@@ -47,7 +47,7 @@ TEST_P(HooksTest, HighPriorityCheckIsCalledBeforeTheEvents) {
   EXPECT_EQ(log_, "Hil");
 }
 
-TEST_P(HooksTest, HooksOfOneKindAreCalledInTheOrderOfStarting) {
+TEST_P(HooksTest, HooksOfOneKindAreCalledInOrderOfStarting) {
   Probe<Prepare> a{*loop_};
   Probe<Prepare> b{*loop_};
   Probe<Prepare> c{*loop_};
@@ -83,7 +83,7 @@ TEST_P(HooksTest, HookStartedInHookIsCalledFromNextTurnOn) {
   EXPECT_EQ(fourth.calls, 1);
 }
 
-TEST_P(HooksTest, HookStoppedInAHookIsNotCalledInThatTurn) {
+TEST_P(HooksTest, HookStoppedInHookIsNotCalledInThatTurn) {
   Probe<Check> first{*loop_};
   Probe<Check> second{*loop_};
   Probe<Check> third{*loop_};
@@ -98,7 +98,7 @@ TEST_P(HooksTest, HookStoppedInAHookIsNotCalledInThatTurn) {
   EXPECT_EQ(third.calls, 2);
 }
 
-TEST_P(HooksTest, StoppingAndStartingManyKeepsTheOrder) {
+TEST_P(HooksTest, StoppingAndStartingManyKeepsOrder) {
   std::vector<std::unique_ptr<Probe<Check>>> hooks;
   for (char name = 'a'; name <= 'z'; ++name) {
     hooks.push_back(std::make_unique<Probe<Check>>(*loop_));
@@ -129,7 +129,7 @@ TEST_P(HooksTest, IdleIsCalledWhenNothingElseIsPending) {
   EXPECT_EQ(idle.calls, 2);
 }
 
-TEST_P(HooksTest, IdleIsNotDelayedByALowerPriority) {
+TEST_P(HooksTest, IdleIsNotDelayedByLowerPriority) {
   Pipe pipe;
   Probe<Idle> idle{*loop_};
   Probe<Io> io{*loop_, pipe.out(), Events::write};
@@ -141,7 +141,7 @@ TEST_P(HooksTest, IdleIsNotDelayedByALowerPriority) {
   EXPECT_EQ(io.calls, 2);
 }
 
-TEST_P(HooksTest, IdleIsDelayedByAHigherPriority) {
+TEST_P(HooksTest, IdleIsDelayedByHigherPriority) {
   Pipe pipe;
   Probe<Idle> idle{*loop_};
   Probe<Io> io{*loop_, pipe.out(), Events::write};
@@ -155,7 +155,7 @@ TEST_P(HooksTest, IdleIsDelayedByAHigherPriority) {
   EXPECT_EQ(idle.calls, 1);
 }
 
-TEST_P(HooksTest, OnlyIdleHooksOfTheHighestPriorityAreCalled) {
+TEST_P(HooksTest, OnlyIdleHooksOfHighestPriorityAreCalled) {
   Probe<Idle> low{*loop_};
   Probe<Idle> high{*loop_};
   Probe<Idle> also_high{*loop_};
@@ -184,7 +184,7 @@ TEST_P(HooksTest, CheckDoesNotCountAsPending) {
   EXPECT_EQ(check.calls, 2);
 }
 
-TEST_P(HooksTest, IdleKeepsTheLoopFromBlocking) {
+TEST_P(HooksTest, IdleKeepsLoopFromBlocking) {
   Probe<Idle> idle{*loop_};
   Probe<Timer> far{*loop_};
   EXPECT_TRUE(idle->start());
@@ -197,7 +197,7 @@ TEST_P(HooksTest, IdleKeepsTheLoopFromBlocking) {
   EXPECT_EQ(idle.calls, 2);
 }
 
-TEST_P(HooksTest, AllExceptForkAndCleanupKeepTheLoopAlive) {
+TEST_P(HooksTest, AllExceptForkAndCleanupKeepLoopAlive) {
   Probe<Prepare> prepare{*loop_};
   Probe<Check> check{*loop_};
   Probe<Idle> idle{*loop_};
@@ -223,7 +223,7 @@ TEST_P(HooksTest, AllExceptForkAndCleanupKeepTheLoopAlive) {
   EXPECT_EQ(fork.calls + cleanup.calls, 0);
 }
 
-TEST_P(HooksTest, CleanupIsCalledWhileTheLoopIsBeingDestroyed) {
+TEST_P(HooksTest, CleanupIsCalledWhileLoopIsBeingDestroyed) {
   auto other = make_loop(backend());
   Loop& loop = *other;
   Pipe pipe;

@@ -61,7 +61,7 @@ TEST_P(IoTest, IsLevelTriggered) {
   EXPECT_EQ(io.calls, 5);
 }
 
-TEST_P(IoTest, WakesASleepingLoop) {
+TEST_P(IoTest, WakesSleepingLoop) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.in(), Events::read};
   io.then = [&] { io->stop(); };
@@ -75,7 +75,7 @@ TEST_P(IoTest, WakesASleepingLoop) {
   EXPECT_EQ(wait_for(pid), 0);
 }
 
-TEST_P(IoTest, LastStartedWatcherOfADescriptorIsCalledFirst) {
+TEST_P(IoTest, LastStartedWatcherOfDescriptorIsCalledFirst) {
   Sockets pair;
   Probe<Io> a{*loop_, pair.near(), Events::write};
   Probe<Io> b{*loop_, pair.near(), kReadWrite};
@@ -95,7 +95,7 @@ TEST_P(IoTest, LastStartedWatcherOfADescriptorIsCalledFirst) {
   EXPECT_EQ(c.events, Events::read);
 }
 
-TEST_P(IoTest, WatcherOfASharedDescriptorCanStopAndRestart) {
+TEST_P(IoTest, WatcherOfSharedDescriptorCanStopAndRestart) {
   Sockets pair;
   Probe<Io> a{*loop_, pair.near(), Events::write};
   Probe<Io> b{*loop_, pair.near(), Events::write};
@@ -111,7 +111,7 @@ TEST_P(IoTest, WatcherOfASharedDescriptorCanStopAndRestart) {
   EXPECT_EQ(loop_->metrics().active_fds, 1u);
 }
 
-TEST_P(IoTest, StopRemovesTheInterestOfOneOfSeveralWatchers) {
+TEST_P(IoTest, StopRemovesInterestOfOneOfSeveralWatchers) {
   Sockets pair;
   Probe<Io> reader{*loop_, pair.near(), Events::read};
   Probe<Io> writer{*loop_, pair.near(), Events::write};
@@ -128,7 +128,7 @@ TEST_P(IoTest, StopRemovesTheInterestOfOneOfSeveralWatchers) {
   EXPECT_EQ(writer.calls, 1);
 }
 
-TEST_P(IoTest, ModifyChangesTheInterestWhileActive) {
+TEST_P(IoTest, ModifyChangesInterestWhileActive) {
   Sockets pair;
   Probe<Io> io{*loop_, pair.near(), Events::read};
   EXPECT_TRUE(io->start());
@@ -161,7 +161,7 @@ TEST_P(IoTest, ModifyWhileInactiveDoesNotStartIt) {
   EXPECT_EQ(io.events, Events::write);
 }
 
-TEST_P(IoTest, ModifyInsideTheCallbackAppliesFromTheNextTurnOn) {
+TEST_P(IoTest, ModifyInsideCallbackAppliesFromNextTurnOn) {
   Sockets pair;
   Probe<Io> io{*loop_, pair.near(), Events::write};
   io.then = [&] { io->modify(Events::read); };
@@ -174,7 +174,7 @@ TEST_P(IoTest, ModifyInsideTheCallbackAppliesFromTheNextTurnOn) {
   EXPECT_EQ(io.events, Events::read);
 }
 
-TEST_P(IoTest, ModifyDiscardsQueuedEventsOutsideTheNewInterest) {
+TEST_P(IoTest, ModifyDiscardsQueuedEventsOutsideNewInterest) {
   Sockets pair;
   Probe<Io> io{*loop_, pair.near(), kReadWrite};
   Probe<Check> first{*loop_};
@@ -214,7 +214,7 @@ TEST_P(IoTest, ModifyToNoEventsPauses) {
   EXPECT_LE(loop_->iteration() - before, 6u);
 }
 
-TEST_P(IoTest, StopInsideTheCallbackTakesEffect) {
+TEST_P(IoTest, StopInsideCallbackTakesEffect) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.out(), Events::write};
   io.then = [&] { io->stop(); };
@@ -224,7 +224,7 @@ TEST_P(IoTest, StopInsideTheCallbackTakesEffect) {
   EXPECT_FALSE(io->is_active());
 }
 
-TEST_P(IoTest, WatcherStoppedByAnEarlierCallbackIsNotCalled) {
+TEST_P(IoTest, WatcherStoppedByEarlierCallbackIsNotCalled) {
   Sockets pair;
   Probe<Io> a{*loop_, pair.near(), Events::write};
   Probe<Io> b{*loop_, pair.near(), Events::write};
@@ -283,7 +283,7 @@ TEST_P(IoTest, ModifyAndRevertCostsNoKernelCall) {
   EXPECT_EQ(modifies(), before);
 }
 
-TEST_P(EpollIoTest, ManyChangesOfOneDescriptorInATurnCostOneKernelCall) {
+TEST_P(EpollIoTest, ManyChangesOfOneDescriptorInTurnCostOneKernelCall) {
   Sockets pair;
   Probe<Io> a{*loop_, pair.near(), Events::read};
   Probe<Io> b{*loop_, pair.near(), Events::write};
@@ -296,7 +296,7 @@ TEST_P(EpollIoTest, ManyChangesOfOneDescriptorInATurnCostOneKernelCall) {
   EXPECT_EQ(modifies(), before + 1);
 }
 
-TEST_P(IoTest, StartAndStopBeforeTheWaitCostsNoKernelCall) {
+TEST_P(IoTest, StartAndStopBeforeWaitCostsNoKernelCall) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.out(), Events::write};
   const std::uint64_t before = modifies();
@@ -307,7 +307,7 @@ TEST_P(IoTest, StartAndStopBeforeTheWaitCostsNoKernelCall) {
   EXPECT_EQ(modifies(), before);
 }
 
-TEST_P(IoTest, HangUpOfAPipeIsReportedAsReadable) {
+TEST_P(IoTest, HangUpOfPipeIsReportedAsReadable) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.in(), Events::read};
   EXPECT_TRUE(io->start());
@@ -334,7 +334,7 @@ TEST_P(IoTest, ErrorIsReportedAsReadableAndWritable) {
   EXPECT_EQ(io.events, kReadWrite);
 }
 
-TEST_P(IoTest, ResetIsReportedToAWriteOnlyWatcher) {
+TEST_P(IoTest, ResetIsReportedToWriteOnlyWatcher) {
   Sockets pair{true};
   Probe<Io> io{*loop_, pair.near(), Events::write};
   while (::write(pair.near(), log_.data(), 0) == 0 &&
@@ -350,7 +350,7 @@ TEST_P(IoTest, ResetIsReportedToAWriteOnlyWatcher) {
   EXPECT_EQ(io.events, Events::write);
 }
 
-TEST_P(IoTest, PeerClosedReportsAHalfCloseWithUnreadData) {
+TEST_P(IoTest, PeerClosedReportsHalfCloseWithUnreadData) {
   Sockets pair;
   Probe<Io> io{*loop_, pair.near(), Events::read | Events::peer_closed};
   EXPECT_TRUE(io->start());
@@ -383,7 +383,7 @@ TEST_P(IoTest, PeerClosedIsNotReportedForData) {
   EXPECT_EQ(io.calls, 0);
 }
 
-TEST_P(SleepingIoTest, PeerClosedAloneWithUnreadDataLetsTheLoopSleep) {
+TEST_P(SleepingIoTest, PeerClosedAloneWithUnreadDataLetsLoopSleep) {
   Sockets pair;
   Probe<Io> io{*loop_, pair.near(), Events::peer_closed};
   Probe<Timer> soon{*loop_};

@@ -37,7 +37,7 @@ Fd duplicate_above(int fd, int least) {
   return Fd(::fcntl(fd, F_DUPFD_CLOEXEC, least));
 }
 
-TEST_P(IoErrorsTest, ClosedDescriptorReportsAnErrorLater) {
+TEST_P(IoErrorsTest, ClosedDescriptorReportsErrorLater) {
   Probe<Io> io{*loop_, closed_number(), kReadWrite};
   EXPECT_TRUE(io->start());
   EXPECT_EQ(io.calls, 0);
@@ -49,7 +49,7 @@ TEST_P(IoErrorsTest, ClosedDescriptorReportsAnErrorLater) {
   EXPECT_EQ(loop_->active_count(), 0);
 }
 
-TEST_P(IoErrorsTest, HugeDescriptorIsAnErrorWithoutAllocation) {
+TEST_P(IoErrorsTest, HugeDescriptorIsErrorWithoutAllocation) {
   Probe<Io> io{*loop_, INT_MAX, Events::read};
   EXPECT_TRUE(io->start());
   EXPECT_TRUE(runs_out(*loop_));
@@ -58,7 +58,7 @@ TEST_P(IoErrorsTest, HugeDescriptorIsAnErrorWithoutAllocation) {
   EXPECT_FALSE(io->is_active());
 }
 
-TEST_P(IoErrorsTest, AllWatchersOfARefusedDescriptorAreCalled) {
+TEST_P(IoErrorsTest, AllWatchersOfRefusedDescriptorAreCalled) {
   const int fd = closed_number();
   Probe<Io> a{*loop_, fd, Events::read};
   Probe<Io> b{*loop_, fd, Events::write};
@@ -92,7 +92,7 @@ TEST_P(IoErrorsTest, RefusedWatcherIsNotCalledIfStoppedFirst) {
   EXPECT_EQ(io.calls, 0);
 }
 
-TEST_P(IoErrorsTest, DescriptorClosedWhileActiveDoesNotSpinTheLoop) {
+TEST_P(IoErrorsTest, DescriptorClosedWhileActiveDoesNotSpinLoop) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.in(), Events::read};
   EXPECT_TRUE(io->start());
@@ -108,7 +108,7 @@ TEST_P(IoErrorsTest, DescriptorClosedWhileActiveDoesNotSpinTheLoop) {
   if (io.calls == 1) EXPECT_EQ(io->error(), system_error(EBADF));
 }
 
-TEST_P(IoErrorsTest, StartNowReportsAClosedDescriptorAtOnce) {
+TEST_P(IoErrorsTest, StartNowReportsClosedDescriptorAtOnce) {
   Probe<Io> io{*loop_, closed_number(), Events::read};
   EXPECT_EQ(io->start_now(), system_error(EBADF));
   EXPECT_FALSE(io->is_active());
@@ -118,7 +118,7 @@ TEST_P(IoErrorsTest, StartNowReportsAClosedDescriptorAtOnce) {
   EXPECT_EQ(io.calls, 0);
 }
 
-TEST_P(IoErrorsTest, StartNowOnAGoodDescriptorReports) {
+TEST_P(IoErrorsTest, StartNowOnGoodDescriptorReports) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.out(), Events::write};
   EXPECT_FALSE(io->start_now());
@@ -143,7 +143,7 @@ TEST_P(IoErrorsTest, StartNowDoesNotAffectOtherWatchers) {
   EXPECT_EQ(prompt.calls, is_epoll() ? 0 : 1);
 }
 
-TEST_P(IoErrorsTest, StartNowOnARegularFileIsRefusedByEpollOnly) {
+TEST_P(IoErrorsTest, StartNowOnRegularFileIsRefusedByEpollOnly) {
   const TempDir dir;
   const Fd file = open_regular_file(dir);
   Probe<Io> io{*loop_, file.get(), Events::read};
@@ -193,7 +193,7 @@ TEST_P(IoErrorsTest, RegularFileCanBeModifiedAndRestarted) {
   EXPECT_EQ(io.calls, 3);
 }
 
-TEST_P(IoErrorsTest, StoppedRegularFileLetsTheLoopSleep) {
+TEST_P(IoErrorsTest, StoppedRegularFileLetsLoopSleep) {
   const TempDir dir;
   const Fd file = open_regular_file(dir);
   Probe<Io> io{*loop_, file.get(), Events::read};
@@ -207,7 +207,7 @@ TEST_P(IoErrorsTest, StoppedRegularFileLetsTheLoopSleep) {
   EXPECT_LE(loop_->iteration() - before, 6u) << "the loop did not sleep";
 }
 
-TEST_P(IoErrorsTest, RegularFileDescriptorMayBeReusedForAPipe) {
+TEST_P(IoErrorsTest, RegularFileDescriptorMayBeReusedForPipe) {
   const TempDir dir;
   Fd file = open_regular_file(dir);
   const int number = file.get();
@@ -255,7 +255,7 @@ TEST_P(SelectErrorsTest, SelectRefusesDescriptorsBeyondItsSetOnBothPaths) {
   EXPECT_TRUE(io->error());
 }
 
-TEST_P(SelectErrorsTest, SelectAcceptsTheHighestSupportedDescriptor) {
+TEST_P(SelectErrorsTest, SelectAcceptsHighestSupportedDescriptor) {
   Pipe pipe;
   ASSERT_EQ(::fcntl(FD_SETSIZE - 1, F_GETFD), -1) << "the number is taken";
   const Fd highest = duplicate_above(pipe.out(), FD_SETSIZE - 1);

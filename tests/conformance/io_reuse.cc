@@ -37,7 +37,7 @@ TEST_P(IoReuseTest, ReopenedDescriptorDeliversToAnotherWatcher) {
   EXPECT_EQ(fresh.calls, 1);
 }
 
-TEST_P(IoReuseTest, ReopenedDescriptorDeliversToTheSameWatcherAfterSet) {
+TEST_P(IoReuseTest, ReopenedDescriptorDeliversToSameWatcherAfterSet) {
   Pipe first;
   Pipe second;
   const int number = first.in();
@@ -53,7 +53,7 @@ TEST_P(IoReuseTest, ReopenedDescriptorDeliversToTheSameWatcherAfterSet) {
   EXPECT_EQ(io.calls, 1);
 }
 
-TEST_P(IoReuseTest, DescriptorReopenedInsideTheCallbackDelivers) {
+TEST_P(IoReuseTest, DescriptorReopenedInsideCallbackDelivers) {
   Pipe first;
   Pipe second;
   const int number = first.in();
@@ -91,7 +91,7 @@ TEST_P(IoReuseTest, ReopenedDescriptorDeliversAfterStopBeforeClose) {
   EXPECT_EQ(io.calls, 1);
 }
 
-TEST_P(IoReuseTest, StopBeforeCloseSavesTheKernelCall) {
+TEST_P(IoReuseTest, StopBeforeCloseSavesKernelCall) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.in(), Events::read};
   EXPECT_TRUE(io->start());
@@ -120,7 +120,7 @@ TEST_P(IoReuseTest, StopBeforeCloseDiscardsQueuedEvents) {
   EXPECT_EQ(io.calls, 0);
 }
 
-TEST_P(IoReuseTest, StopBeforeCloseOfAnInactiveWatcherDoesNothing) {
+TEST_P(IoReuseTest, StopBeforeCloseOfInactiveWatcherDoesNothing) {
   Pipe pipe;
   Probe<Io> idle{*loop_, pipe.in(), Events::read};
   Probe<Io> other{*loop_, pipe.in(), Events::read};
@@ -131,7 +131,7 @@ TEST_P(IoReuseTest, StopBeforeCloseOfAnInactiveWatcherDoesNothing) {
   EXPECT_EQ(other.calls, 1);
 }
 
-TEST_P(IoReuseTest, EventOfAnEarlierGenerationIsDropped) {
+TEST_P(IoReuseTest, EventOfEarlierGenerationIsDropped) {
   Pipe first;
   Pipe second;
   const int number = first.in();
@@ -152,7 +152,7 @@ TEST_P(IoReuseTest, EventOfAnEarlierGenerationIsDropped) {
   EXPECT_EQ(fresh.calls, 1);
 }
 
-TEST_P(IoReuseTest, OpenDuplicateDoesNotSpinTheLoop) {
+TEST_P(IoReuseTest, OpenDuplicateDoesNotSpinLoop) {
   Pipe pipe;
   const Fd survivor(::dup(pipe.in()));
   Probe<Io> io{*loop_, pipe.in(), Events::read};
@@ -167,7 +167,7 @@ TEST_P(IoReuseTest, OpenDuplicateDoesNotSpinTheLoop) {
   EXPECT_EQ(io.calls, 0);
 }
 
-TEST_P(IoReuseTest, OtherDescriptorsDeliverAfterADuplicateWasEvicted) {
+TEST_P(IoReuseTest, OtherDescriptorsDeliverAfterDuplicateWasEvicted) {
   Pipe phantom;
   Pipe pipe;
   const Fd survivor(::dup(phantom.in()));
@@ -189,7 +189,7 @@ TEST_P(IoReuseTest, OtherDescriptorsDeliverAfterADuplicateWasEvicted) {
   EXPECT_EQ(loop_->metrics().posts, 1u);
 }
 
-TEST_P(IoReuseTest, DuplicateOfAnUnstoppedDescriptorIsEvicted) {
+TEST_P(IoReuseTest, DuplicateOfUnstoppedDescriptorIsEvicted) {
   Pipe pipe;
   const int number = pipe.in();
   const Fd survivor(::dup(number));
@@ -204,7 +204,7 @@ TEST_P(IoReuseTest, DuplicateOfAnUnstoppedDescriptorIsEvicted) {
   EXPECT_EQ(io.calls, 0);
 }
 
-TEST_P(IoReuseTest, ReopeningEachTurnNeverConfusesTheFiles) {
+TEST_P(IoReuseTest, ReopeningEachTurnNeverConfusesFiles) {
   Pipe quiet;
   Probe<Io> io{*loop_, -1, Events::read};
   int ready = 0;
@@ -227,7 +227,7 @@ TEST_P(IoReuseTest, ReopeningEachTurnNeverConfusesTheFiles) {
 }
 
 // A watcher that takes another's place in a table brings its own generation.
-TEST_P(IoReuseTest, WatcherKeepsItsGenerationWhenMovedInTheTable) {
+TEST_P(IoReuseTest, WatcherKeepsItsGenerationWhenMovedInTable) {
   Pipe young;
   Pipe old;
   Probe<Io> neighbour{*loop_, young.in(), Events::read};
@@ -267,7 +267,7 @@ TEST_P(IoReuseTest, ReopenedDescriptorDeliversOtherEvents) {
 }
 
 // Closed as promised, but a duplicate keeps the file open, and it returns under the old number.
-TEST_P(IoReuseTest, DescriptorRestoredToTheSameFileDelivers) {
+TEST_P(IoReuseTest, DescriptorRestoredToSameFileDelivers) {
   Pipe pipe;
   const int number = pipe.in();
   Probe<Io> io{*loop_, number, Events::read};
@@ -298,7 +298,7 @@ TEST_P(IoReuseTest, UnchangedDescriptorDeliversAtOnceToAnotherWatcher) {
   EXPECT_EQ(loop_->metrics().stale_events, 0u);
 }
 
-TEST_P(IoReuseTest, NewWatcherAtTheSameAddressIsDistinct) {
+TEST_P(IoReuseTest, NewWatcherAtSameAddressIsDistinct) {
   Pipe first;
   Pipe second;
   const int number = first.in();

@@ -15,7 +15,7 @@ std::error_code invalid() { return {EINVAL, std::system_category()}; }
 using AfterTest = OnEveryBackend;
 SPATE_ON_EVERY_BACKEND(AfterTest);
 
-TEST_P(AfterTest, TaskIsCalledOnceAndKeepsTheLoopAliveUntilThen) {
+TEST_P(AfterTest, TaskIsCalledOnceAndKeepsLoopAliveUntilThen) {
   int calls = 0;
   const Nanos began = loop_->now();
   EXPECT_FALSE(loop_->after(5ms, [&] { ++calls; }));
@@ -40,7 +40,7 @@ TEST_P(AfterTest, NegativeDelayCountsAsZero) {
   EXPECT_EQ(log_, "n");
 }
 
-TEST_P(AfterTest, InfiniteDelayIsAnError) {
+TEST_P(AfterTest, InfiniteDelayIsError) {
   auto shared = std::make_shared<int>(0);
   EXPECT_EQ(loop_->after(kForever, [shared] { FAIL(); }), invalid());
   EXPECT_EQ(loop_->after(Nanos::max(), [shared] { FAIL(); }), invalid());
@@ -63,7 +63,7 @@ TEST_P(AfterTest, TaskMayRescheduleItselfAndOwnObjects) {
   EXPECT_TRUE(runs_out(*loop_, Run::no_wait));
 }
 
-TEST_P(AfterTest, TaskMayRunTheLoop) {
+TEST_P(AfterTest, TaskMayRunLoop) {
   EXPECT_FALSE(loop_->after(0ns, [&] {
     EXPECT_FALSE(loop_->after(0ns, [&] { log_ += 'i'; }));
     EXPECT_TRUE(runs_out(*loop_));
@@ -89,7 +89,7 @@ TEST_P(AfterTest, DestroyedLoopDestroysTasksUncalled) {
 using DeferTest = OnEveryBackend;
 SPATE_ON_EVERY_BACKEND(DeferTest);
 
-TEST_P(DeferTest, TaskIsCalledInTheSameTurnAfterQueuedEvents) {
+TEST_P(DeferTest, TaskIsCalledInSameTurnAfterQueuedEvents) {
   Probe<Timer> first{*loop_};
   Probe<Timer> second{*loop_};
   first.note(log_, '1'), second.note(log_, '2');
@@ -104,7 +104,7 @@ TEST_P(DeferTest, TaskIsCalledInTheSameTurnAfterQueuedEvents) {
   EXPECT_EQ(log_, "1.2de");
 }
 
-TEST_P(DeferTest, TaskDeferredOutsideARunWaitsForTheNextRun) {
+TEST_P(DeferTest, TaskDeferredOutsideRunWaitsForNextRun) {
   EXPECT_TRUE(loop_->defer([&] { log_ += 'd'; }));
   EXPECT_EQ(log_, "");
   EXPECT_EQ(loop_->active_count(), 0);
@@ -113,7 +113,7 @@ TEST_P(DeferTest, TaskDeferredOutsideARunWaitsForTheNextRun) {
   EXPECT_EQ(log_, "d");
 }
 
-TEST_P(DeferTest, TasksBeyondTheBudgetAreCalledInTheNextTurn) {
+TEST_P(DeferTest, TasksBeyondBudgetAreCalledInNextTurn) {
   const std::unique_ptr<Loop> loop = std::move(*Loop::create({.backend = backend(), .budget = 3}));
   int calls = 0;
   EXPECT_TRUE(loop->defer([&] {
@@ -159,7 +159,7 @@ TEST_P(DeferTest, NestedRunCallsDeferredTasks) {
 using RunForTest = OnEveryBackend;
 SPATE_ON_EVERY_BACKEND(RunForTest);
 
-TEST_P(RunForTest, EndsWhenTheTimeHasPassed) {
+TEST_P(RunForTest, EndsWhenTimeHasPassed) {
   Probe<Timer> timer{*loop_};
   EXPECT_TRUE(timer->start(1ms, 1ms));
   const auto began = std::chrono::steady_clock::now();
@@ -229,7 +229,7 @@ TEST_P(RunForTest, NestedRunForEndsOnlyItself) {
   EXPECT_EQ(log_, "io");
 }
 
-TEST_P(RunForTest, LimitCountsFromTheCall) {
+TEST_P(RunForTest, LimitCountsFromCall) {
   std::this_thread::sleep_for(10ms);
   const auto began = std::chrono::steady_clock::now();
   loop_->ref();
@@ -255,7 +255,7 @@ TEST_P(RunForTest, RunsNothingWithoutMemory) {
 using CurrentTest = OnEveryBackend;
 SPATE_ON_EVERY_BACKEND(CurrentTest);
 
-TEST_P(CurrentTest, CurrentLoopIsThatOfTheRunningCallback) {
+TEST_P(CurrentTest, CurrentLoopIsThatOfRunningCallback) {
   EXPECT_EQ(Loop::current(), nullptr);
   EXPECT_TRUE(loop_->defer([&] {
     EXPECT_EQ(Loop::current(), loop_.get());
@@ -265,7 +265,7 @@ TEST_P(CurrentTest, CurrentLoopIsThatOfTheRunningCallback) {
   EXPECT_EQ(Loop::current(), nullptr);
 }
 
-TEST_P(CurrentTest, CurrentLoopIsTheInnermost) {
+TEST_P(CurrentTest, CurrentLoopIsInnermost) {
   const std::unique_ptr<Loop> other = make_loop(backend());
   EXPECT_TRUE(other->defer([&] {
     EXPECT_EQ(Loop::current(), other.get());

@@ -42,7 +42,7 @@ TEST_P(LifetimeTest, LoopMayBeDestroyedBeforeItsTimer) {
   expect_stopped_by_the_loops_end(timer);
 }
 
-TEST_P(LifetimeTest, LoopMayBeDestroyedBeforeAStoppedTimer) {
+TEST_P(LifetimeTest, LoopMayBeDestroyedBeforeStoppedTimer) {
   std::vector<std::unique_ptr<Probe<Timer>>> timers;
   for (int i = 0; i < 100; ++i) {
     timers.push_back(std::make_unique<Probe<Timer>>(*loop_));
@@ -91,7 +91,7 @@ TEST_P(LifetimeTest, LoopMayBeDestroyedBeforeItsAsync) {
   expect_stopped_by_the_loops_end(async);
 }
 
-TEST_P(LifetimeTest, LoopMayBeDestroyedBeforeASentAsync) {
+TEST_P(LifetimeTest, LoopMayBeDestroyedBeforeSentAsync) {
   Probe<Async> async{*loop_};
   EXPECT_TRUE(async->start());
   async->send();
@@ -137,7 +137,7 @@ TEST_P(LifetimeTest, LoopMayBeDestroyedBeforeWatchersOfOneDescriptor) {
   EXPECT_FALSE(a->is_active() || b->is_active() || c->is_active());
 }
 
-TEST_P(LifetimeTest, WatchersMayBeDestroyedBeforeTheLoop) {
+TEST_P(LifetimeTest, WatchersMayBeDestroyedBeforeLoop) {
   {
     Probe<Io> io{*loop_, pipe_.out(), Events::write};
     Probe<Timer> timer{*loop_};

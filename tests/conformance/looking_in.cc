@@ -56,7 +56,7 @@ TEST_P(LookingInTest, ListsEachKindOfWatcher) {
   EXPECT_EQ(active_of(*loop_).size(), 7u);
 }
 
-TEST_P(LookingInTest, ListsCallsThatTheLoopOwns) {
+TEST_P(LookingInTest, ListsCallsThatLoopOwns) {
   Pipe pipe;
   EXPECT_FALSE(loop_->once(pipe.in(), Events::read, 1h, [](Events) {}));
   EXPECT_FALSE(loop_->after(1h, [] {}));
@@ -193,7 +193,7 @@ TEST_P(LookingInTest, MeasuresWaitsOnRequest) {
   EXPECT_GT(loop_->metrics().busy, 0ns);
 }
 
-TEST(MetricsTest, BlockedTimeIsTheWaitAndBusyTimeTheRest) {
+TEST(MetricsTest, BlockedTimeIsWaitAndBusyTimeRest) {
   ScriptedLoop scripted;
   Loop& loop = *scripted.loop;
   Probe<Timer> timer{loop};
@@ -210,7 +210,7 @@ TEST(MetricsTest, BlockedTimeIsTheWaitAndBusyTimeTheRest) {
   EXPECT_FALSE(loop.is_measuring_waits());
 }
 
-TEST(MetricsTest, BusyTimeIsTheTimeBetweenTheTwoCalls) {
+TEST(MetricsTest, BusyTimeIsTimeBetweenTwoCalls) {
   ScriptedLoop scripted;
   Loop& loop = *scripted.loop;
   Probe<Timer> timer{loop};

@@ -22,7 +22,7 @@ TEST_F(MisuseDeathTest, SetWhileActiveAborts) {
   EXPECT_DEATH(io.set(1, Events::read), "Io::set.*stop.. the Io.*is_active.*io.h:[0-9]+");
 }
 
-TEST_F(MisuseDeathTest, StartWithoutADescriptorOrAnEventAborts) {
+TEST_F(MisuseDeathTest, StartWithoutDescriptorOrEventAborts) {
   Io io{loop_, [] {}};
   EXPECT_DEATH(io.start(), "Io::start.*set.. a descriptor and an event");
   EXPECT_DEATH(std::ignore = io.start_now(), "");
@@ -42,7 +42,7 @@ TEST_F(MisuseDeathTest, SetPriorityWhilePendingAborts) {
   EXPECT_DEATH(timer.set_priority(1), "clear_pending.. first");
 }
 
-TEST_F(MisuseDeathTest, DestroyingTheLoopInsideItsCallbackAborts) {
+TEST_F(MisuseDeathTest, DestroyingLoopInsideItsCallbackAborts) {
   EXPECT_TRUE(
       loop_.post([this] { EXPECT_DEATH(scripted_.loop.reset(), "destroyed inside its run"); }));
   turn(loop_);

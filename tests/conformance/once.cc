@@ -20,7 +20,7 @@ class OnceTest : public OnEveryBackend {
 };
 SPATE_ON_EVERY_BACKEND(OnceTest);
 
-TEST_P(OnceTest, DescriptorBeforeTheTimeoutIsReported) {
+TEST_P(OnceTest, DescriptorBeforeTimeoutIsReported) {
   Pipe pipe;
   EXPECT_FALSE(once(pipe.out(), Events::read | Events::write, 1h));
   EXPECT_EQ(loop_->active_count(), 2);
@@ -32,7 +32,7 @@ TEST_P(OnceTest, DescriptorBeforeTheTimeoutIsReported) {
   EXPECT_EQ(calls_, 1);
 }
 
-TEST_P(OnceTest, TimeoutBeforeTheDescriptorIsReported) {
+TEST_P(OnceTest, TimeoutBeforeDescriptorIsReported) {
   Pipe pipe;
   EXPECT_FALSE(once(pipe.in(), Events::read, 2ms));
   EXPECT_TRUE(runs_out(*loop_));
@@ -50,7 +50,7 @@ TEST_P(OnceTest, EventAndTimeoutInOneTurnMakeOneCall) {
   EXPECT_EQ(calls_, 1);
 }
 
-TEST_P(OnceTest, DescriptorWithoutATimeoutIsReported) {
+TEST_P(OnceTest, DescriptorWithoutTimeoutIsReported) {
   Pipe pipe;
   EXPECT_FALSE(once(pipe.in(), Events::read, kForever));
   EXPECT_EQ(loop_->metrics().active_timers, 0u);
@@ -61,7 +61,7 @@ TEST_P(OnceTest, DescriptorWithoutATimeoutIsReported) {
   EXPECT_EQ(seen_, Events::read);
 }
 
-TEST_P(OnceTest, MissingDescriptorIsAnError) {
+TEST_P(OnceTest, MissingDescriptorIsError) {
   EXPECT_EQ(once(-1, Events::read, kForever), invalid());
   EXPECT_EQ(once(-1, Events::none, 1ms), invalid());
   EXPECT_EQ(once(INT_MIN, Events::read, 1ms), invalid());
@@ -70,7 +70,7 @@ TEST_P(OnceTest, MissingDescriptorIsAnError) {
   EXPECT_EQ(calls_, 0);
 }
 
-TEST_P(OnceTest, EmptyEventSetIsAnError) {
+TEST_P(OnceTest, EmptyEventSetIsError) {
   Pipe pipe;
   EXPECT_EQ(once(pipe.in(), Events::none, 1ms), invalid());
   EXPECT_EQ(once(pipe.in(), Events::timer, 1ms), invalid());
@@ -102,7 +102,7 @@ TEST_P(OnceTest, CallbackMayCallOnceAgain) {
   EXPECT_EQ(rounds, 5);
 }
 
-TEST_P(OnceTest, CallbackMayCloseTheDescriptor) {
+TEST_P(OnceTest, CallbackMayCloseDescriptor) {
   auto pipe = std::make_unique<Pipe>();
   EXPECT_FALSE(loop_->once(pipe->out(), Events::write, 1h, [&](Events) { pipe.reset(); }));
   EXPECT_TRUE(runs_out(*loop_));
@@ -110,7 +110,7 @@ TEST_P(OnceTest, CallbackMayCloseTheDescriptor) {
   turn(2);
 }
 
-TEST_P(OnceTest, CallbackMayRunTheLoop) {
+TEST_P(OnceTest, CallbackMayRunLoop) {
   Pipe pipe;
   EXPECT_FALSE(loop_->once(pipe.out(), Events::write, 0ns, [&](Events) {
     ++calls_;
@@ -123,7 +123,7 @@ TEST_P(OnceTest, CallbackMayRunTheLoop) {
   EXPECT_EQ(calls_, 1);
 }
 
-TEST_P(OnceTest, SeveralOneShotsOfADescriptorAreAllCalled) {
+TEST_P(OnceTest, SeveralOneShotsOfDescriptorAreAllCalled) {
   Pipe pipe;
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(once(pipe.out(), Events::write, 1h));
   EXPECT_TRUE(runs_out(*loop_));
@@ -143,7 +143,7 @@ TEST_P(OnceTest, DestroyedLoopDropsOneShots) {
   EXPECT_EQ(shared.use_count(), 2);
 }
 
-TEST_P(OnceTest, RegularFileIsReadyAndDoesNotSpinTheLoop) {
+TEST_P(OnceTest, RegularFileIsReadyAndDoesNotSpinLoop) {
   const TempDir dir;
   dir.append("file");
   const Fd file(::open(dir.file("file").c_str(), O_RDONLY | O_CLOEXEC));

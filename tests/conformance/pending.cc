@@ -42,7 +42,7 @@ TEST_P(PendingTest, FedEventsAreMergedWithReportedEvents) {
   EXPECT_EQ(io.events, Events::write | Events::custom);
 }
 
-TEST_P(PendingTest, ClearPendingReturnsTheDiscardedEvents) {
+TEST_P(PendingTest, ClearPendingReturnsDiscardedEvents) {
   Probe<Timer> timer{*loop_};
   Probe<Timer> other{*loop_};
   EXPECT_EQ(timer->clear_pending(), Events::none);
@@ -57,7 +57,7 @@ TEST_P(PendingTest, ClearPendingReturnsTheDiscardedEvents) {
   EXPECT_EQ(other.calls, 1);
 }
 
-TEST_P(PendingTest, ClearPendingLeavesTheWatcherActive) {
+TEST_P(PendingTest, ClearPendingLeavesWatcherActive) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.out(), Events::write};
   Probe<Check> first{*loop_};
@@ -75,7 +75,7 @@ TEST_P(PendingTest, ClearPendingLeavesTheWatcherActive) {
   EXPECT_EQ(io.calls, 1);
 }
 
-TEST_P(PendingTest, StopDiscardsEventsFedToAnInactiveWatcher) {
+TEST_P(PendingTest, StopDiscardsEventsFedToInactiveWatcher) {
   Probe<Timer> timer{*loop_};
   EXPECT_TRUE(timer->feed());
   timer->stop();
@@ -94,7 +94,7 @@ TEST_P(PendingTest, InvokeCallsAtOnce) {
   EXPECT_EQ(loop_->pending_count(), 0u);
 }
 
-TEST_P(PendingTest, InvokeMayDestroyTheWatcher) {
+TEST_P(PendingTest, InvokeMayDestroyWatcher) {
   auto timer = std::make_unique<Probe<Timer>>(*loop_);
   timer->then = [&] { timer.reset(); };
   timer->watcher.invoke();
@@ -113,7 +113,7 @@ TEST_P(PendingTest, HighestPriorityIsCalledFirst) {
   EXPECT_EQ(log_, "55433211");
 }
 
-TEST_P(PendingTest, PrioritiesBeyondTheRangeAreClamped) {
+TEST_P(PendingTest, PrioritiesBeyondRangeAreClamped) {
   Probe<Timer> timer{*loop_};
   EXPECT_EQ(timer->priority(), 0);
   timer->set_priority(100);
@@ -151,7 +151,7 @@ TEST_P(PendingTest, EqualPrioritiesAreServedInOrder) {
   EXPECT_EQ(log_, "acegikmoqsuwyb");
 }
 
-TEST_P(PendingTest, HigherPriorityFedInACallbackIsCalledNext) {
+TEST_P(PendingTest, HigherPriorityFedInCallbackIsCalledNext) {
   Probe<Timer> a{*loop_};
   Probe<Timer> b{*loop_};
   Probe<Timer> high{*loop_};

@@ -36,7 +36,7 @@ TEST_F(PeriodicTest, AbsoluteTimeFiresOnTime) {
   EXPECT_EQ(loop_.active_count(), 0);
 }
 
-TEST_F(PeriodicTest, PastTimeIsDueInTheNextTurn) {
+TEST_F(PeriodicTest, PastTimeIsDueInNextTurn) {
   Probe<Periodic> periodic{loop_};
   Probe<Periodic> ancient{loop_};
   EXPECT_TRUE(periodic->start_at(wall() - 1h));
@@ -63,7 +63,7 @@ TEST_F(PeriodicTest, IntervalFiresAtItsMultiples) {
   EXPECT_EQ(periodic.calls, 2);
 }
 
-TEST_F(PeriodicTest, OffsetShiftsTheMultiples) {
+TEST_F(PeriodicTest, OffsetShiftsMultiples) {
   for (const Nanos offset : {Nanos{7s}, Nanos{-3s}, Nanos{607s}, Nanos{1h + 1ns}}) {
     Probe<Periodic> periodic{loop_};
     EXPECT_TRUE(periodic->start_every(10s, offset));
@@ -73,7 +73,7 @@ TEST_F(PeriodicTest, OffsetShiftsTheMultiples) {
   }
 }
 
-TEST_F(PeriodicTest, NegativeOffsetShiftsTheMultiplesAtAnyTime) {
+TEST_F(PeriodicTest, NegativeOffsetShiftsMultiplesAtAnyTime) {
   for (int i = 0; i < 10; ++i) {
     Probe<Periodic> periodic{loop_};
     EXPECT_TRUE(periodic->start_every(10s, Nanos{-3s}));
@@ -83,7 +83,7 @@ TEST_F(PeriodicTest, NegativeOffsetShiftsTheMultiplesAtAnyTime) {
   }
 }
 
-TEST_F(PeriodicTest, StartExactlyAtAMultipleWaitsForTheNextOne) {
+TEST_F(PeriodicTest, StartExactlyAtMultipleWaitsForNextOne) {
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->start_every(1s, wall().time_since_epoch()));
   EXPECT_EQ(periodic->at(), wall() + 1s);
@@ -99,7 +99,7 @@ TEST_F(PeriodicTest, HugeIntervalsAndTimesDoNotOverflow) {
   EXPECT_EQ(once.calls, 0);
 }
 
-TEST_F(PeriodicTest, TimeBeyondTheRangeIsClamped) {
+TEST_F(PeriodicTest, TimeBeyondRangeIsClamped) {
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->start_every(Nanos::max(), wall().time_since_epoch() - 1s));
   EXPECT_EQ(periodic->at(), WallTime::max());
@@ -108,7 +108,7 @@ TEST_F(PeriodicTest, TimeBeyondTheRangeIsClamped) {
   EXPECT_TRUE(periodic->is_active());
 }
 
-TEST_F(PeriodicTest, AnyOffsetIsAPhase) {
+TEST_F(PeriodicTest, AnyOffsetIsPhase) {
   Probe<Periodic> periodic{loop_};
   for (const Nanos offset : {Nanos::min(), Nanos::min() + 1ns, -1ns, Nanos::max()}) {
     EXPECT_TRUE(periodic->start_every(1s, offset));
@@ -118,7 +118,7 @@ TEST_F(PeriodicTest, AnyOffsetIsAPhase) {
   }
 }
 
-TEST_F(PeriodicTest, FarTimeDoesNotOverflowWithAClockBeforeTheEpoch) {
+TEST_F(PeriodicTest, FarTimeDoesNotOverflowWithClockBeforeEpoch) {
   jump(-(wall().time_since_epoch() + 100h));
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->start_at(WallTime::max()));
@@ -136,7 +136,7 @@ TEST_F(PeriodicTest, StallFiresOnce) {
   EXPECT_GT(periodic->at(), wall());
 }
 
-TEST_F(PeriodicTest, FunctionAloneDeterminesTheTimes) {
+TEST_F(PeriodicTest, FunctionAloneDeterminesTimes) {
   Probe<Periodic> periodic{loop_};
   Nanos step = 3s;
   EXPECT_TRUE(periodic->reschedule_with(
@@ -151,7 +151,7 @@ TEST_F(PeriodicTest, FunctionAloneDeterminesTheTimes) {
   EXPECT_EQ(periodic->at(), wall() + 50s);
 }
 
-TEST_F(PeriodicTest, FunctionThatReturnsAPastTimeAtStartFiresOnce) {
+TEST_F(PeriodicTest, FunctionThatReturnsPastTimeAtStartFiresOnce) {
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->reschedule_with([](void*, WallTime now) { return now - 1h; }));
   turn(loop_, 3);
@@ -159,7 +159,7 @@ TEST_F(PeriodicTest, FunctionThatReturnsAPastTimeAtStartFiresOnce) {
   EXPECT_FALSE(periodic->is_active());
 }
 
-TEST_F(PeriodicTest, FunctionThatReturnsNoLaterTimeStopsThePeriodic) {
+TEST_F(PeriodicTest, FunctionThatReturnsNoLaterTimeStopsPeriodic) {
   Probe<Periodic> periodic{loop_};
   int left = 2;
   EXPECT_TRUE(periodic->reschedule_with(
@@ -174,7 +174,7 @@ TEST_F(PeriodicTest, FunctionThatReturnsNoLaterTimeStopsThePeriodic) {
   EXPECT_EQ(loop_.active_count(), 0);
 }
 
-TEST_F(PeriodicTest, ForwardJumpFiresAPassedTimeOnce) {
+TEST_F(PeriodicTest, ForwardJumpFiresPassedTimeOnce) {
   Probe<Periodic> every{loop_};
   Probe<Periodic> once{loop_};
   EXPECT_TRUE(every->start_every(10s));
@@ -189,7 +189,7 @@ TEST_F(PeriodicTest, ForwardJumpFiresAPassedTimeOnce) {
   EXPECT_LE(every->at(), wall() + 10s);
 }
 
-TEST_F(PeriodicTest, ForwardJumpBeforeTheTimeShortensTheWait) {
+TEST_F(PeriodicTest, ForwardJumpBeforeTimeShortensWait) {
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->start_at(wall() + 1h));
   turn(loop_);
@@ -201,7 +201,7 @@ TEST_F(PeriodicTest, ForwardJumpBeforeTheTimeShortensTheWait) {
   EXPECT_EQ(periodic.calls, 1);
 }
 
-TEST_F(PeriodicTest, BackwardJumpRepeatsTheSameTimes) {
+TEST_F(PeriodicTest, BackwardJumpRepeatsSameTimes) {
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->start_every(1min));
   pass(1min);
@@ -239,7 +239,7 @@ TEST_F(PeriodicTest, SmallStepBackDoesNotFireEarly) {
   EXPECT_EQ(periodic.calls, 1);
 }
 
-TEST_F(PeriodicTest, ClockJumpCallsTheFunctionAgain) {
+TEST_F(PeriodicTest, ClockJumpCallsFunctionAgain) {
   Probe<Periodic> periodic{loop_};
   struct Plan {
     int asked = 0;
@@ -257,7 +257,7 @@ TEST_F(PeriodicTest, ClockJumpCallsTheFunctionAgain) {
   EXPECT_LE(periodic->at(), wall() + 1h);
 }
 
-TEST_F(PeriodicTest, TimersDoNotFollowAJump) {
+TEST_F(PeriodicTest, TimersDoNotFollowJump) {
   Probe<Timer> timer{loop_};
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(timer->start(10s));
@@ -271,7 +271,7 @@ TEST_F(PeriodicTest, TimersDoNotFollowAJump) {
   EXPECT_EQ(timer.calls, 1);
 }
 
-TEST_F(PeriodicTest, LoopSleepsUntilTheTime) {
+TEST_F(PeriodicTest, LoopSleepsUntilTime) {
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->start_at(wall() + 7s));
   EXPECT_TRUE(runs_out(loop_));
@@ -293,7 +293,7 @@ TEST_F(PeriodicTest, SimultaneouslyDuePeriodicsAreCalledByTime) {
   EXPECT_EQ(log_, "bca");
 }
 
-TEST_F(PeriodicTest, StartWhileActiveRestartsThePeriodic) {
+TEST_F(PeriodicTest, StartWhileActiveRestartsPeriodic) {
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->start_every(1s));
   EXPECT_TRUE(periodic->start_at(wall() + 1h));
@@ -316,7 +316,7 @@ TEST_F(PeriodicTest, PeriodicMayBeStoppedAndRestartedInItsCallback) {
   EXPECT_EQ(loop_.active_count(), 0);
 }
 
-TEST_F(PeriodicTest, SuspendedLoopDoesNotDelayThePeriodic) {
+TEST_F(PeriodicTest, SuspendedLoopDoesNotDelayPeriodic) {
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->start_at(wall() + 10s));
   turn(loop_);

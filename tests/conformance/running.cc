@@ -32,7 +32,7 @@ TEST_P(RunTest, HasWorkReportsRemainingWork) {
   EXPECT_TRUE(runs_out(*loop_));
 }
 
-TEST_P(RunTest, OnceWaitsForAnEvent) {
+TEST_P(RunTest, OnceWaitsForEvent) {
   Probe<Timer> timer{*loop_};
   EXPECT_TRUE(timer->start(3ms));
   while (timer.calls == 0) EXPECT_FALSE(loop_->run(Run::once));
@@ -51,7 +51,7 @@ TEST_P(RunTest, NoWaitNeverBlocks) {
   EXPECT_EQ(loop_->metrics().blocked, 0ns);
 }
 
-TEST_P(RunTest, RunUntilDoneEndsWhenTheLastWatcherStops) {
+TEST_P(RunTest, RunUntilDoneEndsWhenLastWatcherStops) {
   Probe<Timer> timer{*loop_};
   timer.then = [&] {
     if (timer.calls == 4) timer->stop();
@@ -98,7 +98,7 @@ TEST_P(RunTest, StopOutsideRunHasNoEffect) {
   EXPECT_EQ(timer.calls, 1);
 }
 
-TEST_P(RunTest, StopInAPrepareHookReturnsWithoutWaiting) {
+TEST_P(RunTest, StopInPrepareHookReturnsWithoutWaiting) {
   Probe<Prepare> prepare{*loop_};
   Probe<Timer> far{*loop_};
   prepare.then = [&] { loop_->stop(); };
@@ -124,7 +124,7 @@ TEST_P(RunTest, StopEndsOnlyOneRun) {
   EXPECT_EQ(timer.calls, 6);
 }
 
-TEST_P(RunTest, RefKeepsTheLoopAliveWithoutAWatcher) {
+TEST_P(RunTest, RefKeepsLoopAliveWithoutWatcher) {
   loop_->ref();
   EXPECT_EQ(loop_->active_count(), 1);
   EXPECT_FALSE(loop_->run(Run::no_wait));
@@ -133,7 +133,7 @@ TEST_P(RunTest, RefKeepsTheLoopAliveWithoutAWatcher) {
   EXPECT_TRUE(runs_out(*loop_));
 }
 
-TEST_P(RunTest, UnreferencedWatcherDoesNotKeepTheLoopAlive) {
+TEST_P(RunTest, UnreferencedWatcherDoesNotKeepLoopAlive) {
   Pipe pipe;
   Probe<Io> background{*loop_, pipe.in(), Events::read};
   Probe<Timer> timer{*loop_};
@@ -176,7 +176,7 @@ TEST_P(RunTest, EveryKindCountsOnceWhileActive) {
 
 // ---- nested
 
-TEST_P(RunTest, NestedRunCallsEventsQueuedByTheOuterRun) {
+TEST_P(RunTest, NestedRunCallsEventsQueuedByOuterRun) {
   Probe<Timer> a{*loop_};
   Probe<Timer> b{*loop_};
   a.note(log_, 'a'), b.note(log_, 'b');
@@ -208,7 +208,7 @@ TEST_P(RunTest, RunMayBeNestedManyLevelsDeep) {
   EXPECT_EQ(deepest, 50);
 }
 
-TEST_P(RunTest, StopEndsTheInnermostRunOnly) {
+TEST_P(RunTest, StopEndsInnermostRunOnly) {
   Probe<Timer> outer{*loop_};
   Probe<Timer> inner{*loop_};
   inner.then = [&] {
@@ -230,7 +230,7 @@ TEST_P(RunTest, StopEndsTheInnermostRunOnly) {
   EXPECT_EQ(outer.calls, 2) << "the outer run ended with the inner one";
 }
 
-TEST_P(RunTest, StopInANestedRunDoesNotAffectTheNextRun) {
+TEST_P(RunTest, StopInNestedRunDoesNotAffectNextRun) {
   loop_->ref();
   int called = 0;
   Probe<Timer> timer{*loop_};
@@ -266,7 +266,7 @@ TEST_P(RunTest, StopAllEndsAllNestedRuns) {
   EXPECT_TRUE(loop_->has_work());
 }
 
-TEST_P(RunTest, StopStillEndsTheRunAfterANestedRun) {
+TEST_P(RunTest, StopStillEndsRunAfterNestedRun) {
   Probe<Timer> timer{*loop_};
   timer.then = [&] {
     if (timer.calls > 1) return loop_->stop();
@@ -301,7 +301,7 @@ TEST_P(RunTest, RunNestedAfterStopAlsoReturns) {
 
 // ---- errors
 
-TEST(RunErrorTest, ReturnsTheErrorOfTheWaitAndLosesNoEvent) {
+TEST(RunErrorTest, ReturnsErrorOfWaitAndLosesNoEvent) {
   ScriptedLoop scripted;
   Probe<Timer> timer{*scripted.loop};
   EXPECT_TRUE(timer->start(1ms));
@@ -313,7 +313,7 @@ TEST(RunErrorTest, ReturnsTheErrorOfTheWaitAndLosesNoEvent) {
   EXPECT_EQ(timer.calls, 1);
 }
 
-TEST(CreateTest, FailsForAnUnknownBackend) {
+TEST(CreateTest, FailsForUnknownBackend) {
   for (const std::string_view name : {"kqueue", "", "EPOLL", "epoll "}) {
     const Result<std::unique_ptr<Loop>> created = Loop::create({.backend = name});
     ASSERT_FALSE(created) << name;
@@ -323,14 +323,14 @@ TEST(CreateTest, FailsForAnUnknownBackend) {
   }
 }
 
-TEST(CreateTest, SelectsTheFirstListedBackendForAuto) {
+TEST(CreateTest, SelectsFirstListedBackendForAuto) {
   const Result<std::unique_ptr<Loop>> created = Loop::create();
   ASSERT_TRUE(created);
   EXPECT_EQ((*created)->backend_info().name, Loop::backends().front());
   EXPECT_EQ((*created)->backend_info().reason, "");
 }
 
-TEST(CreateTest, ReturnsTheSystemErrorWithoutFreeDescriptors) {
+TEST(CreateTest, ReturnsSystemErrorWithoutFreeDescriptors) {
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
   const rlimit none{.rlim_cur = 0, .rlim_max = limit.rlim_max};

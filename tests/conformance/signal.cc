@@ -34,7 +34,7 @@ TEST_P(SignalTest, IsReported) {
   EXPECT_EQ(signal.calls, 1);
 }
 
-TEST_P(SignalTest, WakesASleepingLoop) {
+TEST_P(SignalTest, WakesSleepingLoop) {
   Probe<Signal> signal{*loop_};
   signal.then = [&] { signal->stop(); };
   EXPECT_FALSE(signal->start(SIGUSR1));
@@ -93,7 +93,7 @@ TEST_P(SignalTest, DifferentSignalsAreDistinguished) {
   EXPECT_EQ(two.calls, 1);
 }
 
-TEST_P(SignalTest, SeveralLoopsShareASignal) {
+TEST_P(SignalTest, SeveralLoopsShareSignal) {
   const std::unique_ptr<Loop> other = make_loop(backend());
   Probe<Signal> here{*loop_};
   Probe<Signal> there{*other};
@@ -112,7 +112,7 @@ TEST_P(SignalTest, SeveralLoopsShareASignal) {
   EXPECT_EQ(there.calls, 2);
 }
 
-TEST_P(SignalTest, AtMostSixteenLoopsShareASignal) {
+TEST_P(SignalTest, AtMostSixteenLoopsShareSignal) {
   std::vector<std::unique_ptr<Loop>> loops;
   std::vector<std::unique_ptr<Probe<Signal>>> signals;
   for (int i = 0; i < 17; ++i) {
@@ -130,7 +130,7 @@ TEST_P(SignalTest, AtMostSixteenLoopsShareASignal) {
   signals.clear();
 }
 
-TEST_P(SignalTest, LastStopRestoresThePreviousDisposition) {
+TEST_P(SignalTest, LastStopRestoresPreviousDisposition) {
   struct sigaction mine{};
   mine.sa_handler = &do_nothing;
   mine.sa_flags = SA_NODEFER;
@@ -170,7 +170,7 @@ TEST_P(SignalTest, DispositionChangedElsewhereIsNotRestored) {
   EXPECT_EQ(::signal(SIGUSR1, SIG_DFL), &do_nothing);
 }
 
-TEST_P(SignalTest, DestroyedLoopRestoresTheDisposition) {
+TEST_P(SignalTest, DestroyedLoopRestoresDisposition) {
   auto other = make_loop(backend());
   Probe<Signal> signal{*other};
   EXPECT_FALSE(signal->start(SIGUSR1));
@@ -196,7 +196,7 @@ TEST_P(SignalTest, HighestNumberWorks) {
   EXPECT_EQ(signal.calls, 1);
 }
 
-TEST_P(SignalTest, RestartChangesTheSignal) {
+TEST_P(SignalTest, RestartChangesSignal) {
   Probe<Signal> signal{*loop_};
   EXPECT_FALSE(signal->start(SIGUSR1));
   EXPECT_FALSE(signal->start(SIGUSR2));
@@ -207,7 +207,7 @@ TEST_P(SignalTest, RestartChangesTheSignal) {
   EXPECT_EQ(signal.calls, 1);
 }
 
-TEST_P(SignalTest, StoppedWatcherIsNotCalledForAnEarlierSignal) {
+TEST_P(SignalTest, StoppedWatcherIsNotCalledForEarlierSignal) {
   Probe<Signal> signal{*loop_};
   EXPECT_FALSE(signal->start(SIGUSR1));
   ::raise(SIGUSR1);
@@ -216,7 +216,7 @@ TEST_P(SignalTest, StoppedWatcherIsNotCalledForAnEarlierSignal) {
   EXPECT_EQ(signal.calls, 0);
 }
 
-TEST_P(SignalTest, InterruptedWaitIsNeitherAnErrorNorEarly) {
+TEST_P(SignalTest, InterruptedWaitIsNeitherErrorNorEarly) {
   struct sigaction rude{};
   rude.sa_handler = &do_nothing;  // Without SA_RESTART.
   struct sigaction before{};
@@ -255,7 +255,7 @@ TEST_P(SignalTest, InterruptedUserSystemCallIsRestarted) {
 
 // ---- on_signal()
 
-TEST_P(SignalTest, OnSignalCallsEachTimeAndDoesNotKeepTheLoopAlive) {
+TEST_P(SignalTest, OnSignalCallsEachTimeAndDoesNotKeepLoopAlive) {
   int calls = 0;
   EXPECT_FALSE(loop_->on_signal(SIGUSR1, [&] { ++calls; }));
   EXPECT_EQ(loop_->active_count(), 0);
@@ -267,7 +267,7 @@ TEST_P(SignalTest, OnSignalCallsEachTimeAndDoesNotKeepTheLoopAlive) {
   }
 }
 
-TEST_P(SignalTest, OnSignalMayStopASleepingLoop) {
+TEST_P(SignalTest, OnSignalMayStopSleepingLoop) {
   loop_->ref();
   EXPECT_FALSE(loop_->on_signal(SIGUSR1, [&] { loop_->stop(); }));
   const int parent = ::getpid();
@@ -292,7 +292,7 @@ TEST_P(SignalTest, OnSignalMayBeCalledInItsCallback) {
   EXPECT_EQ(log_, "(i)");
 }
 
-TEST_P(SignalTest, OnSignalSharesASignalWithOtherWatchers) {
+TEST_P(SignalTest, OnSignalSharesSignalWithOtherWatchers) {
   Probe<Signal> signal{*loop_};
   signal.note(log_, 's');
   EXPECT_FALSE(loop_->on_signal(SIGUSR1, [&] { log_ += 'a'; }));

@@ -21,7 +21,7 @@ class StatTest : public OnEveryBackend {
 };
 SPATE_ON_EVERY_BACKEND(StatTest);
 
-TEST_P(StatTest, CurrentStateIsAvailableFromTheStart) {
+TEST_P(StatTest, CurrentStateIsAvailableFromStart) {
   dir_.append("file");
   Probe<Stat> stat{*loop_};
   EXPECT_FALSE(stat->start(dir_.file("file")));
@@ -35,7 +35,7 @@ TEST_P(StatTest, CurrentStateIsAvailableFromTheStart) {
   EXPECT_EQ(loop_->active_count(), 1);
 }
 
-TEST_P(StatTest, FileTimesAreClampedToTheRange) {
+TEST_P(StatTest, FileTimesAreClampedToRange) {
   dir_.append("file");
   constexpr time_t kFar = 15'000'000'000;  // In the year 2445.
   const timespec times[2] = {{-kFar, 0}, {kFar, 0}};
@@ -60,7 +60,7 @@ TEST_P(StatTest, ReportsCreation) {
   EXPECT_EQ(stat->previous(), FileStatus{});
 }
 
-TEST_P(StatTest, ReportsAChangeOfContents) {
+TEST_P(StatTest, ReportsChangeOfContents) {
   dir_.append("file");
   Probe<Stat> stat{*loop_};
   EXPECT_FALSE(stat->start(dir_.file("file")));
@@ -74,7 +74,7 @@ TEST_P(StatTest, ReportsAChangeOfContents) {
   EXPECT_EQ(stat->current().size, 3);
 }
 
-TEST_P(StatTest, ReportsAChangeOfMode) {
+TEST_P(StatTest, ReportsChangeOfMode) {
   dir_.append("file");
   Probe<Stat> stat{*loop_};
   EXPECT_FALSE(stat->start(dir_.file("file")));
@@ -111,7 +111,7 @@ TEST_P(StatTest, ReportsReplacementByRename) {
       << "the new file is not watched";
 }
 
-TEST_P(StatTest, PathIsFollowedWhenTheReplacedFileHasAnotherLink) {
+TEST_P(StatTest, PathIsFollowedWhenReplacedFileHasAnotherLink) {
   dir_.append("file");
   dir_.append("other");
   ASSERT_EQ(::link(dir_.file("file").c_str(), dir_.file("second_name").c_str()), 0);
@@ -129,7 +129,7 @@ TEST_P(StatTest, PathIsFollowedWhenTheReplacedFileHasAnotherLink) {
       << "the new file is not watched";
 }
 
-TEST_P(StatTest, ReportsThatTheFileWasRenamed) {
+TEST_P(StatTest, ReportsThatFileWasRenamed) {
   dir_.append("file");
   Probe<Stat> stat{*loop_};
   EXPECT_FALSE(stat->start(dir_.file("file")));
@@ -142,7 +142,7 @@ TEST_P(StatTest, ReportsThatTheFileWasRenamed) {
   EXPECT_EQ(stat.calls, before) << "the path names something else";
 }
 
-TEST_P(StatTest, WatchesBelowADirectoryThatDoesNotExistYet) {
+TEST_P(StatTest, WatchesBelowDirectoryThatDoesNotExistYet) {
   Probe<Stat> stat{*loop_};
   EXPECT_FALSE(stat->start(dir_.file("a/b/file")));
   quiet_turns();
@@ -155,7 +155,7 @@ TEST_P(StatTest, WatchesBelowADirectoryThatDoesNotExistYet) {
   EXPECT_TRUE(stat->current().exists());
 }
 
-TEST_P(StatTest, WatchesBelowALinkToADirectory) {
+TEST_P(StatTest, WatchesBelowLinkToDirectory) {
   std::filesystem::create_directory(dir_.file("real"));
   std::filesystem::create_symlink("real", dir_.file("link"));
   Probe<Stat> stat{*loop_};
@@ -166,7 +166,7 @@ TEST_P(StatTest, WatchesBelowALinkToADirectory) {
   EXPECT_TRUE(stat->current().exists());
 }
 
-TEST_P(StatTest, PathThroughADanglingLinkIsPolled) {
+TEST_P(StatTest, PathThroughDanglingLinkIsPolled) {
   std::filesystem::create_symlink("real", dir_.file("link"));
   Probe<Stat> stat{*loop_};
   EXPECT_FALSE(stat->start(dir_.file("link/file"), {.interval = Stat::kMinInterval}));
@@ -179,7 +179,7 @@ TEST_P(StatTest, PathThroughADanglingLinkIsPolled) {
 }
 
 // Between the failing lookup of a directory and the watch on its parent.
-TEST_P(StatTest, FileCreatedDuringTheLookupIsReported) {
+TEST_P(StatTest, FileCreatedDuringLookupIsReported) {
   for (const std::uint64_t nth : {2, 3}) {
     std::filesystem::remove_all(dir_.file("a"));
     Probe<Stat> stat{*loop_};
@@ -213,7 +213,7 @@ TEST_P(StatTest, UnreadableFileIsWatchedThroughItsDirectory) {
   EXPECT_TRUE(called(stat, 1));
 }
 
-TEST_P(StatTest, PathInAnUnreadableDirectoryIsPolled) {
+TEST_P(StatTest, PathInUnreadableDirectoryIsPolled) {
   Probe<Stat> stat{*loop_};
   FaultPlan plan;
   plan.fail_nth(SystemCall::inotify_add_watch, 2, EACCES);
@@ -222,7 +222,7 @@ TEST_P(StatTest, PathInAnUnreadableDirectoryIsPolled) {
   EXPECT_EQ(loop_->metrics().active_timers, 1u);
 }
 
-TEST_P(StatTest, WatchesADirectory) {
+TEST_P(StatTest, WatchesDirectory) {
   Probe<Stat> stat{*loop_};
   EXPECT_FALSE(stat->start(dir_.file("")));
   ASSERT_EQ(::mkdir(dir_.file("sub").c_str(), 0700), 0);
@@ -258,7 +258,7 @@ TEST_P(StatTest, TwoWatchersOfOneFileAreCalledIndependently) {
 }
 
 // The kernel has a single watch for both.
-TEST_P(StatTest, StopOfOneWatcherKeepsTheSharedInotifyWatch) {
+TEST_P(StatTest, StopOfOneWatcherKeepsSharedInotifyWatch) {
   dir_.append("file");
   Probe<Stat> first{*loop_};
   Probe<Stat> second{*loop_};
@@ -274,7 +274,7 @@ TEST_P(StatTest, StopOfOneWatcherKeepsTheSharedInotifyWatch) {
 }
 
 // More events than the kernel queues: after an overflow, any path may have changed.
-TEST_P(StatTest, ChangeWithALostInotifyEventIsReported) {
+TEST_P(StatTest, ChangeWithLostInotifyEventIsReported) {
   int room = 0;
   std::ifstream("/proc/sys/fs/inotify/max_queued_events") >> room;
   if (room <= 0 || room > 100'000)
@@ -305,7 +305,7 @@ TEST_P(StatTest, ChangeBeforeAfterForkIsReported) {
   EXPECT_EQ(stat.calls, 1);
 }
 
-TEST_P(StatTest, RefreshUpdatesWithoutACallback) {
+TEST_P(StatTest, RefreshUpdatesWithoutCallback) {
   dir_.append("file");
   Probe<Stat> stat{*loop_};
   EXPECT_FALSE(stat->start(dir_.file("file")));
@@ -333,7 +333,7 @@ TEST_P(StatTest, BadPathsAreErrors) {
   EXPECT_EQ(loop_->active_count(), 0);
 }
 
-TEST_P(StatTest, FollowsALinkOnRequest) {
+TEST_P(StatTest, FollowsLinkOnRequest) {
   dir_.append("file");
   std::filesystem::create_symlink("file", dir_.file("link"));
   Probe<Stat> itself{*loop_};
@@ -383,7 +383,7 @@ TEST_P(StatTest, RegularFileIsNotPolledWhenFollowingLinks) {
   EXPECT_TRUE(called(stat, 1));
 }
 
-TEST_P(StatTest, IntervalHasADefaultAndAMinimum) {
+TEST_P(StatTest, IntervalHasDefaultAndMinimum) {
   Probe<Stat> stat{*loop_};
   EXPECT_FALSE(stat->start(dir_.file("file")));
   EXPECT_EQ(stat->interval(), Stat::kDefaultInterval);
@@ -393,7 +393,7 @@ TEST_P(StatTest, IntervalHasADefaultAndAMinimum) {
   EXPECT_EQ(stat->interval(), 1h);
 }
 
-TEST_P(StatTest, StartOnAnotherPathRestartsTheWatcher) {
+TEST_P(StatTest, StartOnAnotherPathRestartsWatcher) {
   dir_.append("one");
   dir_.append("two");
   Probe<Stat> stat{*loop_};

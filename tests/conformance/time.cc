@@ -10,7 +10,7 @@ class TimeTest : public ::testing::Test {
   Loop& loop_ = *scripted_.loop;
 };
 
-TEST_F(TimeTest, NowIsTheTimeOfTheTurn) {
+TEST_F(TimeTest, NowIsTimeOfTurn) {
   const Nanos start = loop_.now();
   EXPECT_EQ(start, scripted_.clock.monotonic());
   scripted_.clock.advance(5s);
@@ -19,7 +19,7 @@ TEST_F(TimeTest, NowIsTheTimeOfTheTurn) {
   EXPECT_EQ(loop_.now(), start + 5s);
 }
 
-TEST_F(TimeTest, DurationOfAnyLengthIsAValidDeadline) {
+TEST_F(TimeTest, DurationOfAnyLengthIsValidDeadline) {
   constexpr Nanos now = 20h;
   static_assert(deadline_after(now, 1s) == now + 1s);
   static_assert(deadline_after(now, 0s) == now);
@@ -30,7 +30,7 @@ TEST_F(TimeTest, DurationOfAnyLengthIsAValidDeadline) {
   static_assert(deadline_after(kForever, Nanos::max()) < Nanos::max());
 }
 
-TEST_F(TimeTest, InfiniteTimerFiresAfterTheLongestTime) {
+TEST_F(TimeTest, InfiniteTimerFiresAfterLongestTime) {
   Probe<Timer> timer{loop_};
   EXPECT_TRUE(timer->start(Nanos::max()));
   scripted_.clock.advance(kForever - 1ns);
@@ -58,7 +58,7 @@ TEST_F(TimeTest, CallerClockWorksWithAnyBackend) {
   }
 }
 
-TEST_F(TimeTest, NowIsConstantDuringTheCallbacks) {
+TEST_F(TimeTest, NowIsConstantDuringCallbacks) {
   Probe<Timer> timer{loop_};
   Probe<Timer> next{loop_};
   Nanos seen{0};
@@ -73,14 +73,14 @@ TEST_F(TimeTest, NowIsConstantDuringTheCallbacks) {
   EXPECT_EQ(next.calls, 1);
 }
 
-TEST_F(TimeTest, UpdateNowReadsTheClockAgain) {
+TEST_F(TimeTest, UpdateNowReadsClockAgain) {
   const Nanos start = loop_.now();
   scripted_.clock.advance(3s);
   loop_.update_now();
   EXPECT_EQ(loop_.now(), start + 3s);
 }
 
-TEST_F(TimeTest, WallNowIsTheWallClock) {
+TEST_F(TimeTest, WallNowIsWallClock) {
   EXPECT_EQ(loop_.wall_now(), scripted_.clock.wall());
   scripted_.clock.jump_wall(-1h);
   EXPECT_EQ(loop_.wall_now(), scripted_.clock.wall());
@@ -140,7 +140,7 @@ TEST_F(TimeTest, DueTimersAreStillCalledWhileSuspended) {
   EXPECT_EQ(timer.calls, 1);
 }
 
-TEST_F(TimeTest, SuspendedLoopStillFollowsTheWallClock) {
+TEST_F(TimeTest, SuspendedLoopStillFollowsWallClock) {
   Probe<Periodic> periodic{loop_};
   EXPECT_TRUE(periodic->start_at(scripted_.clock.wall() + 1s));
   turn(loop_);
@@ -183,7 +183,7 @@ TEST_F(TimeTest, SingleResumeEndsRepeatedSuspends) {
   EXPECT_EQ(loop_.now(), before + 1s) << "a resume without a suspend changed the time";
 }
 
-TEST_F(TimeTest, SuspendInACallbackLosesNoEventOfTheTurn) {
+TEST_F(TimeTest, SuspendInCallbackLosesNoEventOfTurn) {
   Probe<Timer> sleeper{loop_};
   Probe<Timer> timer{loop_};
   sleeper.then = [&] {

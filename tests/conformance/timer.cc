@@ -33,7 +33,7 @@ TEST_F(TimerTest, IsCalledOnceAfterItsDelay) {
   EXPECT_EQ(timer.calls, 1);
 }
 
-TEST_F(TimerTest, WaitsExactlyUntilTheDeadline) {
+TEST_F(TimerTest, WaitsExactlyUntilDeadline) {
   Probe<Timer> timer{loop_};
   const Nanos start = now();
   EXPECT_TRUE(timer->start(12'345'678ns));
@@ -91,7 +91,7 @@ TEST_F(TimerTest, StallSkipsMissedExpiries) {
   EXPECT_EQ(timer.calls, 2);
 }
 
-TEST_F(TimerTest, TimerIsNotCalledTwiceExactlyAtTheNextDeadline) {
+TEST_F(TimerTest, TimerIsNotCalledTwiceExactlyAtNextDeadline) {
   Probe<Timer> timer{loop_};
   EXPECT_TRUE(timer->start(10ms, 10ms));
   pass(20ms);
@@ -119,7 +119,7 @@ TEST_F(TimerTest, RepeatMayBeChangedWhileActive) {
   EXPECT_EQ(timer->repeat(), 0ms);
 }
 
-TEST_F(TimerTest, ZeroAndNegativeDelaysExpireInTheNextTurn) {
+TEST_F(TimerTest, ZeroAndNegativeDelaysExpireInNextTurn) {
   Probe<Timer> zero{loop_};
   Probe<Timer> negative{loop_};
   Probe<Timer> least{loop_};
@@ -133,7 +133,7 @@ TEST_F(TimerTest, ZeroAndNegativeDelaysExpireInTheNextTurn) {
   EXPECT_EQ(least.calls, 1);
 }
 
-TEST_F(TimerTest, SelfRestartingZeroTimerIsCalledOnceATurn) {
+TEST_F(TimerTest, SelfRestartingZeroTimerIsCalledOnceTurn) {
   Probe<Timer> timer{loop_};
   timer.then = [&] { EXPECT_TRUE(timer->start(0ns)); };
   EXPECT_TRUE(timer->start(0ns));
@@ -188,7 +188,7 @@ TEST_F(TimerTest, SimultaneouslyDueTimersAreCalledByDeadline) {
   EXPECT_EQ(log_, "0123456789");
 }
 
-TEST_F(TimerTest, EqualDeadlinesAreCalledInTheOrderOfStarting) {
+TEST_F(TimerTest, EqualDeadlinesAreCalledInOrderOfStarting) {
   std::vector<std::unique_ptr<Probe<Timer>>> timers;
   std::string expected;
   for (int i = 0; i < 200; ++i) {
@@ -202,7 +202,7 @@ TEST_F(TimerTest, EqualDeadlinesAreCalledInTheOrderOfStarting) {
   EXPECT_EQ(log_, expected);
 }
 
-TEST_F(TimerTest, RestartKeepsTheOrderOfEqualDeadlinesButStartDoesNot) {
+TEST_F(TimerTest, RestartKeepsOrderOfEqualDeadlinesButStartDoesNot) {
   Probe<Timer> a{loop_};
   Probe<Timer> b{loop_};
   Probe<Timer> c{loop_};
@@ -221,7 +221,7 @@ TEST_F(TimerTest, RestartKeepsTheOrderOfEqualDeadlinesButStartDoesNot) {
   }
 }
 
-TEST_F(TimerTest, RestartAppliesALaterDeadline) {
+TEST_F(TimerTest, RestartAppliesLaterDeadline) {
   Probe<Timer> timer{loop_};
   EXPECT_TRUE(timer->start(10ms));
   for (int i = 0; i < 50; ++i) {
@@ -234,7 +234,7 @@ TEST_F(TimerTest, RestartAppliesALaterDeadline) {
   EXPECT_EQ(timer.calls, 1);
 }
 
-TEST_F(TimerTest, RestartAppliesAnEarlierDeadline) {
+TEST_F(TimerTest, RestartAppliesEarlierDeadline) {
   Probe<Timer> timer{loop_};
   EXPECT_TRUE(timer->start(1h));
   EXPECT_TRUE(timer->restart(2ms));
@@ -246,7 +246,7 @@ TEST_F(TimerTest, RestartAppliesAnEarlierDeadline) {
   EXPECT_EQ(timer.calls, 1);
 }
 
-TEST_F(TimerTest, RestartKeepsTheRepeatAndStartReplacesIt) {
+TEST_F(TimerTest, RestartKeepsRepeatAndStartReplacesIt) {
   Probe<Timer> timer{loop_};
   EXPECT_TRUE(timer->start(1ms, 5ms));
   EXPECT_TRUE(timer->restart(2ms));
@@ -256,7 +256,7 @@ TEST_F(TimerTest, RestartKeepsTheRepeatAndStartReplacesIt) {
   EXPECT_EQ(loop_.active_count(), 1);
 }
 
-TEST_F(TimerTest, RestartStartsAnInactiveTimer) {
+TEST_F(TimerTest, RestartStartsInactiveTimer) {
   Probe<Timer> timer{loop_};
   EXPECT_TRUE(timer->restart(2ms));
   EXPECT_TRUE(timer->is_active());
@@ -265,7 +265,7 @@ TEST_F(TimerTest, RestartStartsAnInactiveTimer) {
   EXPECT_EQ(timer.calls, 1);
 }
 
-TEST_F(TimerTest, RestartDiscardsAQueuedExpiry) {
+TEST_F(TimerTest, RestartDiscardsQueuedExpiry) {
   Probe<Timer> first{loop_};
   Probe<Timer> second{loop_};
   first.then = [&] {
@@ -281,7 +281,7 @@ TEST_F(TimerTest, RestartDiscardsAQueuedExpiry) {
   EXPECT_EQ(second.calls, 1);
 }
 
-TEST_F(TimerTest, StartDiscardsAQueuedExpiry) {
+TEST_F(TimerTest, StartDiscardsQueuedExpiry) {
   Probe<Timer> first{loop_};
   Probe<Timer> once{loop_};
   Probe<Timer> repeating{loop_};
@@ -299,7 +299,7 @@ TEST_F(TimerTest, StartDiscardsAQueuedExpiry) {
   EXPECT_EQ(repeating.calls, 1);
 }
 
-TEST_F(TimerTest, StopDiscardsAQueuedExpiry) {
+TEST_F(TimerTest, StopDiscardsQueuedExpiry) {
   Probe<Timer> first{loop_};
   Probe<Timer> second{loop_};
   first.then = [&] { second->stop(); };
@@ -377,7 +377,7 @@ TEST_F(TimerTest, ZeroTimerStartedInCallbackIsCalledInNextTurn) {
 }
 
 // Against a model: every timer expires at its deadline, none early, in the documented order.
-TEST_F(TimerTest, RandomOperationsAgreeWithASortedList) {
+TEST_F(TimerTest, RandomOperationsAgreeWithSortedList) {
   constexpr int kTimers = 64;
   std::mt19937 random(20240917);
   struct Expected {
@@ -482,7 +482,7 @@ TEST_F(TimerTest, StoppedTimerRestartsAfterEqualDeadlines) {
   }
 }
 
-TEST_F(TimerTest, WaitLastsUntilTheNextDeadlineAtAnyDistance) {
+TEST_F(TimerTest, WaitLastsUntilNextDeadlineAtAnyDistance) {
   for (const Nanos delay : {Nanos{2ms}, Nanos{70ms}, Nanos{5s}, Nanos{24h}, Nanos{24h * 365}}) {
     std::vector<std::unique_ptr<Probe<Timer>>> later;
     for (int i = 0; i < 100; ++i) {
@@ -498,7 +498,7 @@ TEST_F(TimerTest, WaitLastsUntilTheNextDeadlineAtAnyDistance) {
   }
 }
 
-TEST_P(RealTimerTest, LoopSleepsUntilTheDeadline) {
+TEST_P(RealTimerTest, LoopSleepsUntilDeadline) {
   Probe<Timer> timer{*loop_};
   loop_->measure_waits(true);
   wait_until_it_sleeps(*loop_, [&](Nanos delay) {
@@ -509,7 +509,7 @@ TEST_P(RealTimerTest, LoopSleepsUntilTheDeadline) {
   });
 }
 
-TEST_P(RealTimerTest, DistantTimerDoesNotDelayAReadyDescriptor) {
+TEST_P(RealTimerTest, DistantTimerDoesNotDelayReadyDescriptor) {
   Pipe pipe;
   Probe<Timer> timer{*loop_};
   Probe<Io> io{*loop_, pipe.in(), Events::read};

@@ -121,7 +121,7 @@ Task<void> takes(coro::Channel<int>* channel) {
   for (int i = 0; i < kOften; ++i) co_await channel->receive();
 }
 
-TEST_F(CoroCosts, PassingThroughAChannelAllocatesNothing) {
+TEST_F(CoroCosts, PassingThroughChannelAllocatesNothing) {
   coro::Channel<int> channel(2);
   const auto many = [&channel] {
     return [](coro::Channel<int>* its) -> Task<void> {
@@ -147,7 +147,7 @@ TEST_F(CoroCosts, MailboxAllocatesNothing) {
   EXPECT_EQ(allocations_of(loop(), many), 0u);
 }
 
-TEST_F(CoroCosts, WaitingForAMutexAllocatesNothing) {
+TEST_F(CoroCosts, WaitingForMutexAllocatesNothing) {
   coro::Mutex mutex;
   const auto lock_often = [](coro::Mutex* its) -> Task<void> {
     for (int i = 0; i < kOften; ++i) {
@@ -244,7 +244,7 @@ Task<void> resolve_some() {
     EXPECT_TRUE(addresses);
   }
 }
-TEST_F(CoroCosts, ResolvingANumericAddressAllocatesThreeTimes) {
+TEST_F(CoroCosts, ResolvingNumericAddressAllocatesThreeTimes) {
   EXPECT_LE(allocations_of(loop(), resolve_some), 3u * kSome);
 }
 
@@ -292,7 +292,7 @@ Task<void> call_some(Loop* other) {
     EXPECT_TRUE(value);
   }
 }
-TEST_F(CoroCosts, CallOnALoopAllocatesOnce) {
+TEST_F(CoroCosts, CallOnLoopAllocatesOnce) {
   EXPECT_LE(allocations_of(loop(), [this] { return call_some(&loop()); }), 1u * kSome);
 }
 

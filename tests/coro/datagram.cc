@@ -121,7 +121,7 @@ TEST_F(CoroDatagram, ReceiveSomeReturnsAllQueuedPackets) {
   EXPECT_EQ(heard, numbers(5));
 }
 
-TEST_F(CoroDatagram, RestOfABatchIsKeptWhileTheReceiverIsBusy) {
+TEST_F(CoroDatagram, RestOfBatchIsKeptWhileReceiverIsBusy) {
   const auto hear_slowly = [](coro::Datagram* socket, int count,
                               Heard* heard) -> Task<Result<void>> {
     for (int i = 0; i < count; ++i) {
@@ -162,7 +162,7 @@ TEST_F(CoroDatagram, ReceiveSomeReturnsAllKeptPackets) {
   EXPECT_EQ(heard, numbers(6));
 }
 
-TEST_F(CoroDatagram, SocketWithoutAReceiverDoesNotKeepTheLoopAlive) {
+TEST_F(CoroDatagram, SocketWithoutReceiverDoesNotKeepLoopAlive) {
   coro::Datagram socket(std::move(right_));
   say(0, 1);
   EXPECT_FALSE(loop_->run());
@@ -186,7 +186,7 @@ TEST_F(CoroDatagram, CancelledReceiveConsumesNothing) {
   EXPECT_EQ(heard, numbers(20));
 }
 
-TEST_F(CoroDatagram, PacketsReservedForACancelledReceiverAreKept) {
+TEST_F(CoroDatagram, PacketsReservedForCancelledReceiverAreKept) {
   coro::Datagram socket(std::move(right_));
   Heard heard;
   cancel_when_promised(*loop_, hear(&socket, 4, &heard), [&] { say(0, 4); });
@@ -195,7 +195,7 @@ TEST_F(CoroDatagram, PacketsReservedForACancelledReceiverAreKept) {
   EXPECT_EQ(heard, numbers(4));
 }
 
-TEST_F(CoroDatagram, ReceiverMayRunTheLoopAndOthersReceiveInOrder) {
+TEST_F(CoroDatagram, ReceiverMayRunLoopAndOthersReceiveInOrder) {
   struct Both {
     coro::Datagram* socket;
     Heard heard;
@@ -230,7 +230,7 @@ TEST_F(CoroDatagram, ReceiverMayRunTheLoopAndOthersReceiveInOrder) {
   EXPECT_TRUE(second.empty());
 }
 
-TEST_F(CoroDatagram, ReceiverMayDestroyTheSocket) {
+TEST_F(CoroDatagram, ReceiverMayDestroySocket) {
   const auto hear_one = [](spate::Datagram from, Heard* heard) -> Task<void> {
     coro::Datagram socket(std::move(from));
     const Result<Packet> packet = co_await socket.receive();
@@ -326,7 +326,7 @@ TEST_F(CoroDatagram, WaitingSendKeepsAddressesMarkAndSegments) {
   EXPECT_EQ(heard, (Heard{"aa from 127.0.0.2", "b from 127.0.0.2"}));
 }
 
-TEST_F(CoroDatagram, CancelledSendUnblocksTheNextOne) {
+TEST_F(CoroDatagram, CancelledSendUnblocksNextOne) {
   coro::Datagram from(std::move(left_));
   coro::Datagram to(std::move(right_));
   coro::Scope first(*loop_);
@@ -366,7 +366,7 @@ Task<Result<void>> say_to(coro::Datagram* socket, std::string text, Address to) 
   co_return co_await socket->send(text, to);
 }
 
-TEST_F(CoroDatagram, NetworkErrorIsReportedAndTheSocketStaysUsable) {
+TEST_F(CoroDatagram, NetworkErrorIsReportedAndSocketStaysUsable) {
   coro::Datagram socket(bound());
   std::optional<spate::Datagram> nobody(bound());
   const Address address = nobody->local_address();
@@ -381,7 +381,7 @@ TEST_F(CoroDatagram, NetworkErrorIsReportedAndTheSocketStaysUsable) {
   EXPECT_EQ(coro::run(*loop_, hear_one(&socket)), "here");
 }
 
-TEST_F(CoroDatagram, UnsendablePacketIsAnError) {
+TEST_F(CoroDatagram, UnsendablePacketIsError) {
   coro::Datagram socket(bound());
   const Address own = socket.datagram().local_address();
   EXPECT_EQ(coro::run(*loop_, say_to(&socket, std::string(70'000, 'x'), own)).error(),
@@ -399,7 +399,7 @@ TEST_F(CoroDatagram, EmptySocketFailsWithBadDescriptor) {
 }
 
 // The unread packet is longer than any frame, so that no kept memory fits its copy.
-TEST_F(CoroDatagram, PacketLossWithoutMemoryForTheRestIsReported) {
+TEST_F(CoroDatagram, PacketLossWithoutMemoryForRestIsReported) {
   const auto one_and_then = [](coro::Datagram* socket, FaultPlan* plan) -> Task<Result<void>> {
     co_await coro::next_turn();  // From here on the loop has memory for a timer.
     co_await coro::or_return(socket->receive());
@@ -422,7 +422,7 @@ TEST_F(CoroDatagram, PacketLossWithoutMemoryForTheRestIsReported) {
   EXPECT_EQ(coro::run(*loop_, hear_one(&socket)), "2");
 }
 
-TEST_F(CoroDatagram, SendFailsWithoutMemoryForTheQueue) {
+TEST_F(CoroDatagram, SendFailsWithoutMemoryForQueue) {
   const auto fill = [](coro::Datagram* socket, const std::string* text) -> Task<Result<void>> {
     for (;;) co_await coro::or_return(socket->send(*text));
   };

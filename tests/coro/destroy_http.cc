@@ -233,7 +233,7 @@ INSTANTIATE_TEST_SUITE_P(All, DestroyHttp,
                                   std::get<1>(test.param).name;
                          });
 
-TEST_P(DestroyHttp, DestroyedWaiterIsSkippedAndTheNextOneIsServed) {
+TEST_P(DestroyHttp, DestroyedWaiterIsSkippedAndNextOneIsServed) {
   for (const std::string_view backend : backends_here()) {
     SCOPED_TRACE(backend);
     Talk talk(backend);

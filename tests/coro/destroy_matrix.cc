@@ -24,7 +24,7 @@ INSTANTIATE_TEST_SUITE_P(
       return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param).name;
     });
 
-TEST_P(DestroyMatrix, DestroyedWaiterIsSkippedAndTheNextOneIsServed) {
+TEST_P(DestroyMatrix, DestroyedWaiterIsSkippedAndNextOneIsServed) {
   for (const std::string_view backend : backends_here()) {
     SCOPED_TRACE(backend);
     destroying::Field field(backend);

@@ -108,7 +108,7 @@ Task<Result<void>> write_held(std::string path, ThreadPool* pool) {
   co_return co_await coro::write_file(path, bytes_of("new"), options);
 }
 
-TEST_F(CoroFiles, CancelledWriteLeavesTheOldFile) {
+TEST_F(CoroFiles, CancelledWriteLeavesOldFile) {
   tree_.write("a", "old");
   FaultPlan plan;
   std::atomic<bool> is_reached = false;

@@ -183,7 +183,7 @@ Task<std::error_code> read_lines(coro::Stream* stream, std::vector<std::string>*
     into->push_back(**line);
   }
 }
-TEST_F(CoroGenerator, OrReturnEndsTheGeneratorWithTheError) {
+TEST_F(CoroGenerator, OrReturnEndsGeneratorWithError) {
   const std::unique_ptr<Loop> loop = must(Loop::create());
   auto pair = must(spate::Stream::memory_pair(*loop));
   coro::Stream stream(std::move(pair.second));
@@ -221,13 +221,13 @@ Task<Result<int>> sum_or_return(Generator<Result<int>> values) {
     sum += *value;
   }
 }
-TEST_F(CoroGenerator, YieldedErrorIsAnOrdinaryResult) {
+TEST_F(CoroGenerator, YieldedErrorIsOrdinaryResult) {
   EXPECT_EQ(coro::run(loop(), sum_in_spite(has_trouble(&live))), 31);
   EXPECT_EQ(coro::run(loop(), sum_or_return(has_trouble(&live))).error(), std::errc::io_error);
   EXPECT_EQ(live, 0);
 }
 
-TEST_F(CoroGenerator, ResultIsAnErrorWithoutMemory) {
+TEST_F(CoroGenerator, ResultIsErrorWithoutMemory) {
   const auto make = []() -> Generator<Result<int>> {
     std::byte large[10'000] = {};  // The thread never keeps such a large frame.
     co_yield static_cast<int>(large[5000]);
@@ -256,7 +256,7 @@ TEST_F(CoroGenerator, GeneratorMayBeDestroyedBetweenTwoValues) {
   EXPECT_EQ(live, 0);
 }
 
-TEST_F(CoroGenerator, CancelledNextEndsTheGenerator) {
+TEST_F(CoroGenerator, CancelledNextEndsGenerator) {
   const auto impatient = [](Generator<int>* values) -> Task<int> {
     const auto next = [](Generator<int>* of) -> Task<std::optional<int>> {
       co_return co_await of->next();
@@ -276,7 +276,7 @@ TEST_F(CoroGenerator, CancelledNextEndsTheGenerator) {
   EXPECT_EQ(live, 0);
 }
 
-TEST_F(CoroGenerator, StoppedScopeEndsTheGenerator) {
+TEST_F(CoroGenerator, StoppedScopeEndsGenerator) {
   const auto ask = [](Generator<Result<int>> values, std::error_code* error) -> Task<void> {
     for (;;) {
       const Result<std::optional<int>> value = co_await coro::until_stop(values.next());

@@ -81,7 +81,7 @@ TEST_F(CoroHttp, CoroutineClientAndServerExchangeMessages) {
   EXPECT_TRUE(requests_.empty());
 }
 
-TEST_F(CoroHttp, FailedFetchReportsTheReason) {
+TEST_F(CoroHttp, FailedFetchReportsReason) {
   EXPECT_EQ(coro::run(loop(), text_from(&client_, "nowhere")).error(), std::errc::invalid_argument);
   open_error_ = std::make_error_code(std::errc::connection_refused);
   EXPECT_EQ(coro::run(loop(), text_from(&client_, std::string(kUrl))).error(), open_error_);
@@ -105,7 +105,7 @@ TEST_F(CoroHttp, CancelledTaskCancelsItsFetch) {
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(CoroHttp, ResponseForACancelledFetchIsDropped) {
+TEST_F(CoroHttp, ResponseForCancelledFetchIsDropped) {
   const auto ask = [](http::Client* client) -> Task<int> {
     co_await coro::fetch(*client, kUrl);
     ADD_FAILURE() << "it went on";
@@ -136,7 +136,7 @@ TEST_F(CoroHttp, TooLongBodyIsRefusedAndReported) {
   EXPECT_TRUE(peer->heard().starts_with("HTTP/1.1 413 ")) << peer->heard();
 }
 
-TEST_F(CoroHttp, ClientDisconnectEndsTheWaitForItsBody) {
+TEST_F(CoroHttp, ClientDisconnectEndsWaitForItsBody) {
   const auto peer = one_who_posts(6);
   peer->go();
   turns();
@@ -168,7 +168,7 @@ TEST_F(CoroHttp, ExchangeRespondsAfterBodyOfCancelledReadArrives) {
   EXPECT_TRUE(peer->heard().starts_with("HTTP/1.1 500 ")) << peer->heard();
 }
 
-TEST_F(CoroHttp, BodyIsKeptUntilTheReaderResumes) {
+TEST_F(CoroHttp, BodyIsKeptUntilReaderResumes) {
   const auto run_inside = [](std::function<void()> meanwhile) -> Task<void> {
     meanwhile();
     co_return;
@@ -217,7 +217,7 @@ TEST_F(CoroHttp, FetchAndBodyReadFailWithoutMemory) {
   EXPECT_EQ(coro::run(loop(), answer_to(&client_, "hello")), "you said hello");
 }
 
-TEST_F(CoroHttp, CallThatCannotStartWithoutMemoryIsAnError) {
+TEST_F(CoroHttp, CallThatCannotStartWithoutMemoryIsError) {
   EXPECT_FALSE(coro::run(loop(), text_from(&client_, "nowhere")));
   for (std::uint64_t nth = 1; nth <= 12; ++nth) {
     SCOPED_TRACE(nth);

@@ -83,13 +83,13 @@ TEST_F(CoroMessages, MessagesMayBeSplitAnywhere) {
   EXPECT_EQ(lines_.error, Error::ended);
 }
 
-TEST_F(CoroMessages, TruncatedMessageHasADistinctError) {
+TEST_F(CoroMessages, TruncatedMessageHasDistinctError) {
   const auto client = peer(std::string(kChunked) + chunk("one\ntw") + "0\r\n\r\n");
   EXPECT_EQ(lines_.read, (Strings{"one"}));
   EXPECT_EQ(lines_.error, Error::truncated);
 }
 
-TEST_F(CoroMessages, MessagesBeforeAConnectionLossAreRead) {
+TEST_F(CoroMessages, MessagesBeforeConnectionLossAreRead) {
   const auto client = peer(std::string(kChunked) + chunk("one\ntwo\nthr"));
   client->go();
   turns();
@@ -97,7 +97,7 @@ TEST_F(CoroMessages, MessagesBeforeAConnectionLossAreRead) {
   EXPECT_EQ(lines_.error, std::errc::connection_reset);
 }
 
-TEST_F(CoroMessages, RequestWithoutABodyHasNoMessages) {
+TEST_F(CoroMessages, RequestWithoutBodyHasNoMessages) {
   const auto client = peer("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
   EXPECT_EQ(lines_.error, Error::ended);
 }
@@ -181,7 +181,7 @@ TEST_F(CoroMessages, MessageReadsAndPlainReadsMayBeMixed) {
 }
 
 // A cancelled read of messages consumes nothing, wherever it is cancelled.
-TEST_F(CoroMessages, MessageOfACancelledReadIsReadByTheNext) {
+TEST_F(CoroMessages, MessageOfCancelledReadIsReadByNext) {
   on_request_ = [&](http::Exchange asked) { exchange_.emplace(std::move(asked)); };
   const auto client = peer(kChunked);
   std::string said;

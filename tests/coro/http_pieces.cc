@@ -119,7 +119,7 @@ Task<Result<std::string>> get(http::Client* client) {
   co_return co_await read_all(&call);
 }
 
-TEST_F(CoroPieces, RequestWithoutABodyHasNoData) {
+TEST_F(CoroPieces, RequestWithoutBodyHasNoData) {
   EXPECT_EQ(coro::run(loop(), get(&client_)), "");
   EXPECT_TRUE(story_.is_over);
   EXPECT_EQ(story_.body, "");
@@ -160,7 +160,7 @@ TEST_F(CoroPieces, FirstReadSendsContinue) {
   EXPECT_EQ(story_.body, "abc");
 }
 
-TEST_F(CoroPieces, NothingIsReadWhileTheReaderIsBusy) {
+TEST_F(CoroPieces, NothingIsReadWhileReaderIsBusy) {
   const auto slowly = [](http::Exchange asked, Story* story) -> Task<void> {
     coro::Exchange exchange(std::move(asked));
     for (;;) {
@@ -208,7 +208,7 @@ TEST_F(CoroPieces, CancelledReadConsumesNothing) {
   exchange.reset();
 }
 
-TEST_F(CoroPieces, DataReservedForACancelledReaderIsKept) {
+TEST_F(CoroPieces, DataReservedForCancelledReaderIsKept) {
   std::optional<coro::Exchange> exchange;
   on_request_ = [&](http::Exchange asked) { exchange.emplace(std::move(asked)); };
   const auto client = peer("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n");
@@ -226,7 +226,7 @@ TEST_F(CoroPieces, DataReservedForACancelledReaderIsKept) {
   exchange.reset();
 }
 
-TEST_F(CoroPieces, ClientDisconnectEndsTheRead) {
+TEST_F(CoroPieces, ClientDisconnectEndsRead) {
   const auto client = peer("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc");
   client->go();
   turns();
@@ -234,7 +234,7 @@ TEST_F(CoroPieces, ClientDisconnectEndsTheRead) {
   EXPECT_EQ(story_.error, std::errc::connection_reset);
 }
 
-TEST_F(CoroPieces, ReadCanBeCancelledAfterTheServerIsDestroyed) {
+TEST_F(CoroPieces, ReadCanBeCancelledAfterServerIsDestroyed) {
   const auto client = peer("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc");
   server_ = http::Server();
   turns();
@@ -272,7 +272,7 @@ Task<void> flood(http::Exchange asked, Story* story, int* sent) {
   }
 }
 
-TEST_F(CoroPieces, WriterWaitsForTheClientAndDetectsItsDisconnect) {
+TEST_F(CoroPieces, WriterWaitsForClientAndDetectsItsDisconnect) {
   int sent = 0;
   on_request_ = [&](http::Exchange asked) {
     requests_.spawn(flood(std::move(asked), &story_, &sent));
@@ -295,7 +295,7 @@ TEST_F(CoroPieces, WriterWaitsForTheClientAndDetectsItsDisconnect) {
       << story_.error.message();
 }
 
-TEST_F(CoroPieces, WriterWaitsForTheClientWithAnUnreadBody) {
+TEST_F(CoroPieces, WriterWaitsForClientWithUnreadBody) {
   int sent = 0;
   on_request_ = [&](http::Exchange asked) {
     requests_.spawn(flood(std::move(asked), &story_, &sent));
@@ -337,7 +337,7 @@ TEST_F(CoroPieces, CancelledResponseIsNotTreatedAsComplete) {
 
 // ---- the client's side
 
-TEST_F(CoroPieces, ResponseBodyIsNotReadWithoutAReader) {
+TEST_F(CoroPieces, ResponseBodyIsNotReadWithoutReader) {
   int sent = 0;
   on_request_ = [&](http::Exchange asked) {
     requests_.spawn(flood(std::move(asked), &story_, &sent));
@@ -363,7 +363,7 @@ TEST_F(CoroPieces, ResponseBodyIsNotReadWithoutAReader) {
   EXPECT_EQ(coro::run(loop(), head_of(&call)), http::Status::ok);
 }
 
-TEST_F(CoroPieces, FailedCallReportsTheReason) {
+TEST_F(CoroPieces, FailedCallReportsReason) {
   const auto get_from = [](http::Client* client, std::string_view url) -> Task<Result<void>> {
     coro::Call call(*client, url);
     const auto head = co_await call.response();
@@ -379,7 +379,7 @@ TEST_F(CoroPieces, FailedCallReportsTheReason) {
   EXPECT_EQ(coro::run(loop(), get_from(&client_, kUrl)).error(), open_error_);
 }
 
-TEST_F(CoroPieces, CallHasADeadline) {
+TEST_F(CoroPieces, CallHasDeadline) {
   http::Exchange silent;
   on_request_ = [&](http::Exchange asked) { silent = std::move(asked); };
   EXPECT_EQ(coro::run(loop(), get(&client_)).error(), Error::deadline);
@@ -402,7 +402,7 @@ TEST_F(CoroPieces, CancelledTaskCancelsItsCall) {
   EXPECT_FALSE(silent.is_open());
 }
 
-TEST_F(CoroPieces, TruncatedResponseIsAnError) {
+TEST_F(CoroPieces, TruncatedResponseIsError) {
   on_request_ = [](http::Exchange asked) {
     asked.begin(http::Status::ok, {}, 10);
     asked.write("abc");
@@ -423,7 +423,7 @@ TEST_F(CoroPieces, ResponseBodyMayBeReadBeforeItsHeaderSection) {
   EXPECT_EQ(coro::run(loop(), read_first(&client_)), "hello 1");
 }
 
-TEST_F(CoroPieces, ReaderMayDestroyTheCall) {
+TEST_F(CoroPieces, ReaderMayDestroyCall) {
   on_request_ = [](http::Exchange asked) { asked.respond("hello"); };
   const auto read_one = [](http::Client* client) -> Task<Result<std::string>> {
     coro::Call call(*client, kUrl);
@@ -465,7 +465,7 @@ TEST_F(CoroPieces, ReadsAndWritesFailWithoutMemory) {
   EXPECT_EQ(coro::run(loop(), upload(&client_, 3)), 30'000u);
 }
 
-TEST_F(CoroPieces, LoopMayBeDestroyedDuringARead) {
+TEST_F(CoroPieces, LoopMayBeDestroyedDuringRead) {
   const auto ask = [](http::Client* client) -> Task<void> {
     co_await get(client);
     ADD_FAILURE() << "it went on";

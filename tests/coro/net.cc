@@ -54,7 +54,7 @@ Task<void> count_newcomers(coro::Listener* from, std::vector<int>* order, int nu
   order->push_back(number);
 }
 
-TEST_F(CoroNet, AcceptedConnectionHasThePeerAddress) {
+TEST_F(CoroNet, AcceptedConnectionHasPeerAddress) {
   coro::Listener listener = listen();
   const std::vector<spate::Stream> peers = connections(listener, 1);
   const Result<Accepted> newcomer = coro::run(*loop_, accepting(&listener));
@@ -155,7 +155,7 @@ TEST_F(CoroNet, CancelledAcceptConsumesNothing) {
   EXPECT_TRUE(coro::run(*loop_, accepting(&listener)));
 }
 
-TEST_F(CoroNet, AcceptingTaskMayCloseTheListener) {
+TEST_F(CoroNet, AcceptingTaskMayCloseListener) {
   auto listener = std::make_unique<coro::Listener>(listen());
   const auto once = [](std::unique_ptr<coro::Listener>* from) -> Task<void> {
     const Result<Accepted> newcomer = co_await (*from)->accept();
@@ -191,7 +191,7 @@ TEST_F(CoroNet, ServerStopsAccepting) {
   EXPECT_TRUE(scope.empty());
 }
 
-TEST_F(CoroNet, ListenerCreationFailureReportsTheReason) {
+TEST_F(CoroNet, ListenerCreationFailureReportsReason) {
   const coro::Listener listener = listen();
   const auto other = coro::Listener::create(*loop_, address(listener));
   EXPECT_EQ(other.error(), std::errc::address_in_use);
@@ -252,7 +252,7 @@ TEST_F(CoroNet, NameIsResolved) {
 
 // ---- the user's own functions with callbacks
 
-TEST_F(CoroNet, FailureToStartIsTheResult) {
+TEST_F(CoroNet, FailureToStartIsResult) {
   const auto asks = []() -> Task<Result<int>> {
     co_return co_await coro::CallbackAwaiter<Result<int>>::of(
         [](Loop&, auto) -> Result<std::monostate> {

@@ -43,7 +43,7 @@ Task<void> note_next(coro::Signals* signals, std::vector<int>* came) {
   came->push_back(signum);
 }
 
-TEST_F(CoroProcess, SignalWithoutAWaiterIsRecorded) {
+TEST_F(CoroProcess, SignalWithoutWaiterIsRecorded) {
   coro::Signals signals(*loop_);
   EXPECT_FALSE(signals.add(SIGUSR1));
   EXPECT_FALSE(signals.add(SIGUSR2));
@@ -105,7 +105,7 @@ TEST_F(CoroProcess, NextReceiverGetsMessageOfCancelledReceiver) {
   EXPECT_EQ(other, 0);
 }
 
-TEST_F(CoroProcess, SignalsKeepTheLoopAliveOnlyWhileAwaited) {
+TEST_F(CoroProcess, SignalsKeepLoopAliveOnlyWhileAwaited) {
   coro::Signals signals(*loop_);
   EXPECT_FALSE(signals.add(SIGUSR1));
   EXPECT_FALSE(loop_->has_work());
@@ -150,7 +150,7 @@ TEST_F(CoroProcess, ProcessThatIsNotChildIsError) {
   EXPECT_EQ(coro::run(*loop_, status_of(0)).error(), std::errc::invalid_argument);
 }
 
-TEST_F(CoroProcess, ChildOfACancelledWaitCanBeWaitedForAgain) {
+TEST_F(CoroProcess, ChildOfCancelledWaitCanBeWaitedForAgain) {
   const int pid = child_that_exits(3);
   const auto impatient = [](Task<Result<int>> wait) -> Task<Result<int>> {
     co_return co_await coro::with_deadline(0s, std::move(wait));

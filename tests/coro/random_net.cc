@@ -655,7 +655,7 @@ class NetProgram {
   bool has_lived() const { return talked_ > 0 && answered_ > 0 && chatted_ > 0; }
 };
 
-TEST(CoroRandomNet, ReceivesExactlyTheSentDataDespiteCancellations) {
+TEST(CoroRandomNet, ReceivesExactlySentDataDespiteCancellations) {
   int lived = 0;
   const auto all = seeds(32);
   for (const std::uint64_t seed : all) {

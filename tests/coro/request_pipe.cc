@@ -47,7 +47,7 @@ Task<std::error_code> ask_closed(AnyRequestPipe* pipe) {
   co_return response ? std::error_code() : response.error();
 }
 
-TEST_F(CoroRequestPipe, ReturnsTheErrorOfTheRequest) {
+TEST_F(CoroRequestPipe, ReturnsErrorOfRequest) {
   EXPECT_EQ(coro::run(*loop_, ask_closed(&pipe_)), std::errc::broken_pipe);
 }
 

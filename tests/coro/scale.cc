@@ -113,11 +113,11 @@ int run_on_a_small_stack(Task<int> (*make)()) {
   return job.result;
 }
 
-TEST(CoroScale, EndsAMillionChildrenAtOnceOnASmallStack) {
+TEST(CoroScale, EndsMillionChildrenAtOnceOnSmallStack) {
   EXPECT_EQ(run_on_a_small_stack(await_many), kOftenOver);
 }
 
-TEST(CoroScale, PassesAMillionValuesOnASmallStack) {
+TEST(CoroScale, PassesMillionValuesOnSmallStack) {
   EXPECT_EQ(run_on_a_small_stack(pass_many), kOftenOver);
 }
 
@@ -136,7 +136,7 @@ Task<void> joins(Scope* scope, const int* live, bool* is_joined) {
 
 constexpr int kCrowd = 100'000;
 
-TEST(CoroScale, JoinsALargeScopeExactlyWhenTheLastTaskEnds) {
+TEST(CoroScale, JoinsLargeScopeExactlyWhenLastTaskEnds) {
   for (const std::uint64_t seed : seeds(2)) {
     SCOPED_TRACE(seed);
     Random random(seed);

@@ -113,7 +113,7 @@ TEST_P(CoroStream, LinesAreReadOneByOneAndEofIsReported) {
   EXPECT_EQ(result.error(), Error::truncated);
 }
 
-TEST_P(CoroStream, EofBetweenMessagesHasADistinctError) {
+TEST_P(CoroStream, EofBetweenMessagesHasDistinctError) {
   const auto read_one = [](spate::Stream from) -> Task<Result<void>> {
     coro::Stream stream(std::move(from));
     co_await coro::or_return(stream.read_exactly(3));
@@ -155,7 +155,7 @@ TEST_P(CoroStream, ClosedStreamReturnsItsError) {
   coro::run(*loop_, use(spate::Stream()));
 }
 
-TEST_P(CoroStream, IdleTimeoutIsTheErrorOfTheRead) {
+TEST_P(CoroStream, IdleTimeoutIsErrorOfRead) {
   const auto read = [](spate::Stream from) -> Task<Result<void>> {
     coro::Stream stream(std::move(from));
     stream.stream().set_idle_timeout(5ms);
@@ -167,7 +167,7 @@ TEST_P(CoroStream, IdleTimeoutIsTheErrorOfTheRead) {
   loop_->unref();
 }
 
-TEST_P(CoroStream, SendWaitsForAPeerThatDoesNotRead) {
+TEST_P(CoroStream, SendWaitsForPeerThatDoesNotRead) {
   const auto send = [](spate::Stream to, bool* is_done) -> Task<void> {
     coro::Stream stream(std::move(to));
     const std::string much(1'000'000, 'x');
@@ -249,7 +249,7 @@ Task<void> write_numbers(spate::Stream to, int count, Random* random) {
   }
 }
 
-TEST_P(CoroStream, ShortReadAfterACancelledLongOneGetsTheBufferedBytes) {
+TEST_P(CoroStream, ShortReadAfterCancelledLongOneGetsBufferedBytes) {
   const auto exactly = [](coro::Stream* from, std::size_t count) -> Task<std::size_t> {
     const Result<Bytes> bytes = co_await from->read_exactly(count);
     co_return bytes ? bytes->size() : 0;
@@ -334,7 +334,7 @@ Task<void> reads_a_line_and_gives_it_back(spate::Stream accepted, spate::Stream*
   EXPECT_TRUE(more && more->empty());
 }
 
-TEST_P(CoroStream, UnreadBytesRemainAfterReleasingTheStream) {
+TEST_P(CoroStream, UnreadBytesRemainAfterReleasingStream) {
   auto [mine, theirs] = pair();
   coro::Scope scope(loop());
   spate::Stream back;
@@ -361,7 +361,7 @@ Task<void> introduces(spate::Stream from, spate::Stream to, RelayResult* moved) 
   *moved = co_await coro::relay(std::move(first), std::move(second));
 }
 
-TEST_P(CoroStream, ProxyRelaysDataAfterTheFirstLine) {
+TEST_P(CoroStream, ProxyRelaysDataAfterFirstLine) {
   auto [client, from] = pair();
   auto [to, server] = pair();
   RelayResult moved;

@@ -69,7 +69,7 @@ TEST_F(CoroWaits, OtherTasksAreDestroyedBeforeWhenAnyReturns) {
   coro::run(loop(), race(&live_));
 }
 
-TEST_F(CoroWaits, TaskThatEndsAtOnceKeepsTheOthersFromStarting) {
+TEST_F(CoroWaits, TaskThatEndsAtOnceKeepsOthersFromStarting) {
   const auto race = [](int* live) -> Task<void> {
     const auto first = co_await coro::when_any(failing(0ns), sleeper(1h, live));
     EXPECT_EQ(first.index(), 0u);
@@ -91,7 +91,7 @@ TEST_F(CoroWaits, FirstErrorEndsWhenAll) {
   EXPECT_EQ(loop().now() - before, 1ms);
 }
 
-TEST_F(CoroWaits, OrReturnEndsTheCoroutineAndItsCallers) {
+TEST_F(CoroWaits, OrReturnEndsCoroutineAndItsCallers) {
   const auto above = []() -> Task<Result<void>> {
     co_await coro::or_return(fails_too(1ms));
     ADD_FAILURE() << "it went on";
@@ -129,7 +129,7 @@ TEST_F(CoroWaits, CancelledWaiterIsWokenOnce) {
 
 // ---- scopes
 
-TEST_F(CoroWaits, ScopeReportsTheErrorsOfItsTasks) {
+TEST_F(CoroWaits, ScopeReportsErrorsOfItsTasks) {
   Scope scope(loop());
   std::vector<std::error_code> told;
   scope.on_error([&](std::error_code error) { told.push_back(error); });
@@ -153,7 +153,7 @@ Task<void> marked(Nanos time, int* live) {
   co_await coro::sleep(time);
 }
 
-TEST_F(CoroWaits, JoinWithAGracePeriodStopsThenCancels) {
+TEST_F(CoroWaits, JoinWithGracePeriodStopsThenCancels) {
   Scope scope(loop());
   scope.spawn(marked(1ms, &live_));
   scope.spawn(marked(1h, &live_));
@@ -165,7 +165,7 @@ TEST_F(CoroWaits, JoinWithAGracePeriodStopsThenCancels) {
   EXPECT_FALSE(scope.spawn(marked(1ms, &live_))) << "it is stopping";
 }
 
-TEST_F(CoroWaits, LoopDestructionCancelsTheTasks) {
+TEST_F(CoroWaits, LoopDestructionCancelsTasks) {
   Scope scope(loop());
   scope.spawn(marked(1h, &live_));
   EXPECT_EQ(live_, 1);
@@ -279,7 +279,7 @@ Task<void> both_of(Task<Result<void>> one, Task<Result<void>> other) {
   co_await coro::when_all(std::move(one), std::move(other));
   ADD_FAILURE() << "resumed";
 }
-TEST_F(CoroWaits, WaiterOfADestroyedScopeDoesNotAffectItsReplacement) {
+TEST_F(CoroWaits, WaiterOfDestroyedScopeDoesNotAffectItsReplacement) {
   std::error_code of_the_first;
   std::error_code of_the_next;
   std::optional<Scope> scope(std::in_place, loop());
@@ -325,7 +325,7 @@ Task<void> receive(coro::Channel<int>* channel, int* value) {
 
 #ifndef SPATE_ADDRESS_SANITIZER  // With it, small frames cannot run out of memory.
 // Either frame may be missing: run()'s, or the task's.
-TEST_F(CoroWaits, RunReportsThatMemoryRanOutAtTheStart) {
+TEST_F(CoroWaits, RunReportsThatMemoryRanOutAtStart) {
   const auto at_once = []() -> Task<Result<int>> { co_return 7; };
   for (std::uint64_t nth = 1; nth <= 2; ++nth) {
     kept_memory.close();
@@ -368,7 +368,7 @@ TEST_F(CoroWaits, WaiterDestroyedInUntilStopHoldsNoReservation) {
   EXPECT_EQ(channel.try_receive(), 7);
 }
 
-TEST_F(CoroWaits, UntilStopWrapsPlainValuesInAResult) {
+TEST_F(CoroWaits, UntilStopWrapsPlainValuesInResult) {
   const auto receives = [](coro::Channel<int>* channel) -> Task<int> {
     const Result<std::optional<int>> value = co_await coro::until_stop(channel->receive());
     const Result<void> nothing = co_await coro::until_stop(sleeper_of_none());

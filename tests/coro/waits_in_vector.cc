@@ -72,7 +72,7 @@ TEST_F(CoroWaitsInVector, EmptyWhenAllEndsAtOnce) {
   EXPECT_EQ(coro::run(loop(), wait()), 0u);
 }
 
-TEST_F(CoroWaitsInVector, FirstErrorEndsWhenAllAndDestroysTheOthers) {
+TEST_F(CoroWaitsInVector, FirstErrorEndsWhenAllAndDestroysOthers) {
   for (const Nanos time : {Nanos{0}, Nanos{1ms}}) {
     const auto wait = [](Nanos when, int* live) -> Task<bool> {
       std::vector<Task<Result<int>>> tasks;
@@ -127,7 +127,7 @@ TEST_F(CoroWaitsInVector, WhenAnyReturnsNumberOfFirstTask) {
   EXPECT_TRUE(coro::run(loop(), wait(&live_)));
 }
 
-TEST_F(CoroWaitsInVector, TaskThatEndsAtOnceKeepsTheOthersFromStarting) {
+TEST_F(CoroWaitsInVector, TaskThatEndsAtOnceKeepsOthersFromStarting) {
   const auto wait = [](int* live) -> Task<bool> {
     std::vector<Task<int>> tasks;
     for (int i = 0; i < 4; ++i) tasks.push_back(number(i, i == 1 ? 0ns : 1h, live));

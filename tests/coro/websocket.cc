@@ -160,7 +160,7 @@ TEST_F(CoroWebSocket, MessageIsReceivedInParts) {
   EXPECT_EQ(heard, (Texts{"binary abc...", "binary def", "next"}));
 }
 
-TEST_F(CoroWebSocket, NothingIsReadWithoutAReceiver) {
+TEST_F(CoroWebSocket, NothingIsReadWithoutReceiver) {
   coro::WebSocket socket;
   const auto client = accept(socket);
   client->say(text("one"));
@@ -189,7 +189,7 @@ TEST_F(CoroWebSocket, CancelledReceiveConsumesNothing) {
   EXPECT_EQ(heard, said);
 }
 
-TEST_F(CoroWebSocket, MessageReservedForACancelledReceiverIsKept) {
+TEST_F(CoroWebSocket, MessageReservedForCancelledReceiverIsKept) {
   coro::WebSocket socket;
   const auto client = accept(socket);
   Texts heard;
@@ -200,7 +200,7 @@ TEST_F(CoroWebSocket, MessageReservedForACancelledReceiverIsKept) {
   EXPECT_EQ(heard, (Texts{"one", "two"}));
 }
 
-TEST_F(CoroWebSocket, CloseReservedForACancelledReceiverIsReportedLater) {
+TEST_F(CoroWebSocket, CloseReservedForCancelledReceiverIsReportedLater) {
   coro::WebSocket socket;
   const auto client = accept(socket);
   Texts heard;
@@ -208,7 +208,7 @@ TEST_F(CoroWebSocket, CloseReservedForACancelledReceiverIsReportedLater) {
   EXPECT_EQ(coro::run(loop(), hear(&socket, 1, &heard)).error(), std::errc::connection_reset);
 }
 
-TEST_F(CoroWebSocket, ReceiverMayDestroyTheSocket) {
+TEST_F(CoroWebSocket, ReceiverMayDestroySocket) {
   const auto hear_one = [](http::Exchange asked, Texts* heard) -> Task<void> {
     coro::WebSocket socket;
     if (socket.accept(std::move(asked))) co_return;
@@ -224,7 +224,7 @@ TEST_F(CoroWebSocket, ReceiverMayDestroyTheSocket) {
 
 // ---- sending
 
-TEST_F(CoroWebSocket, SenderWaitsForASlowReader) {
+TEST_F(CoroWebSocket, SenderWaitsForSlowReader) {
   options_.limits = {.low = 10'000, .high = 50'000};
   const auto flood = [](coro::WebSocket* socket, int* sent) -> Task<Result<void>> {
     const std::string much(10'000, 'x');
@@ -262,7 +262,7 @@ TEST_F(CoroWebSocket, MessageIsSentInParts) {
   EXPECT_TRUE(client->heard().ends_with("\x01\x02"s + "ab\x80\x02" + "cd")) << client->heard();
 }
 
-TEST_F(CoroWebSocket, SendAfterTheCloseFrameIsAnError) {
+TEST_F(CoroWebSocket, SendAfterCloseFrameIsError) {
   const auto say = [](coro::WebSocket* socket) -> Task<Result<void>> {
     co_return co_await socket->send("late");
   };
@@ -279,7 +279,7 @@ TEST_F(CoroWebSocket, SendAfterTheCloseFrameIsAnError) {
   EXPECT_EQ(socket.close_code(), CloseCode::going_away);
 }
 
-TEST_F(CoroWebSocket, CloseIsReportedToAWaitingSender) {
+TEST_F(CoroWebSocket, CloseIsReportedToWaitingSender) {
   options_.limits = {.low = 10'000, .high = 50'000};
   const auto say = [](coro::WebSocket* socket, std::error_code* error) -> Task<void> {
     const std::string much(3'000'000, 'x');
@@ -307,7 +307,7 @@ Task<Result<CloseCode>> say_goodbye(coro::WebSocket* socket) {
   co_return co_await socket->close(CloseCode::policy_violation, "out");
 }
 
-TEST_F(CoroWebSocket, CloseTimesOutWithoutACloseFrameFromThePeer) {
+TEST_F(CoroWebSocket, CloseTimesOutWithoutCloseFrameFromPeer) {
   options_.close_timeout = 2s;
   coro::WebSocket socket;
   const auto client = accept(socket);
@@ -342,7 +342,7 @@ TEST_F(CoroWebSocket, CloseIsReportedToBothReceiverAndCloser) {
   EXPECT_EQ(error, Error::ended);
 }
 
-TEST_F(CoroWebSocket, ProtocolViolationIsAnError) {
+TEST_F(CoroWebSocket, ProtocolViolationIsError) {
   const auto client = peer(kAsk);
   client->say(frame({.is_masked = false}, "x"));
   turns();
@@ -365,7 +365,7 @@ TEST_F(CoroWebSocket, DrainingServerClosesWebSockets) {
 
 // ---- handshakes that succeed, and those that fail
 
-TEST_F(CoroWebSocket, RequestWithoutAnUpgradeIsRefusedPermanently) {
+TEST_F(CoroWebSocket, RequestWithoutUpgradeIsRefusedPermanently) {
   coro::WebSocket socket;
   std::error_code refused;
   on_request_ = [&](http::Exchange asked) { refused = socket.accept(std::move(asked)); };
@@ -384,7 +384,7 @@ Task<Result<void>> connect_to(http::Client* client, std::string_view url) {
   co_return co_await socket.connect(*client, url, options, std::move(call));
 }
 
-TEST_F(CoroWebSocket, FailedConnectReportsTheReason) {
+TEST_F(CoroWebSocket, FailedConnectReportsReason) {
   EXPECT_EQ(coro::run(loop(), connect_to(&client_, "http://a/")).error(),
             http::HttpError::unknown_scheme);
   on_request_ = [](http::Exchange asked) { asked.respond(http::Status::not_found); };
@@ -410,7 +410,7 @@ TEST_F(CoroWebSocket, CancelledTaskCancelsItsConnect) {
   EXPECT_FALSE(silent.is_open());
 }
 
-TEST_F(CoroWebSocket, StoppedConnectAllowsDestroyingTheSocket) {
+TEST_F(CoroWebSocket, StoppedConnectAllowsDestroyingSocket) {
   http::Exchange silent;
   on_request_ = [&](http::Exchange asked) { silent = std::move(asked); };
   const auto until_stopped = [](http::Client* client) -> Task<Result<void>> {
@@ -430,7 +430,7 @@ TEST_F(CoroWebSocket, StoppedConnectAllowsDestroyingTheSocket) {
   EXPECT_EQ(client_.metrics().calls, 0u);
 }
 
-TEST_F(CoroWebSocket, DataAfterTheHandshakeIsNotLost) {
+TEST_F(CoroWebSocket, DataAfterHandshakeIsNotLost) {
   const auto greet = [](http::Exchange asked) -> Task<void> {
     coro::WebSocket socket;
     if (socket.accept(std::move(asked))) co_return;
@@ -481,7 +481,7 @@ TEST_F(CoroWebSocket, OperationsFailWithoutMemory) {
 }
 
 // A message longer than any frame arrives while its reader cannot be resumed.
-TEST_F(CoroWebSocket, ConnectionEndsWithoutMemoryForAMessage) {
+TEST_F(CoroWebSocket, ConnectionEndsWithoutMemoryForMessage) {
   const auto run_inside = [](std::function<void()> meanwhile) -> Task<void> {
     meanwhile();
     co_return;
@@ -506,7 +506,7 @@ TEST_F(CoroWebSocket, ConnectionEndsWithoutMemoryForAMessage) {
   EXPECT_TRUE(heard.empty());
 }
 
-TEST_F(CoroWebSocket, LoopMayBeDestroyedDuringAReceive) {
+TEST_F(CoroWebSocket, LoopMayBeDestroyedDuringReceive) {
   sessions_.spawn(echo(http::Exchange(), &options_, &ending_));
   EXPECT_TRUE(ending_.is_there);
   EXPECT_EQ(ending_.error, std::errc::broken_pipe);

@@ -241,7 +241,7 @@ TEST_F(MemoryRunsOut, OnSignalIsStillCalled) {
   });
 }
 
-TEST_F(MemoryRunsOut, HooksAreCalledInALaterTurn) {
+TEST_F(MemoryRunsOut, HooksAreCalledInLaterTurn) {
   expect_delivery([this](ScriptedLoop& scripted) {
     Check check(*scripted.loop, deliver());
     insist([&] { return check.start(); });
@@ -263,7 +263,7 @@ TEST_F(MemoryRunsOut, ForkHookIsStillCalled) {
   });
 }
 
-TEST_F(MemoryRunsOut, FeedReportsTheFailure) {
+TEST_F(MemoryRunsOut, FeedReportsFailure) {
   for_each_failure([](ScriptedLoop& scripted) {
     int called = 0;
     Timer timer(*scripted.loop, [&called] { ++called; });
@@ -275,7 +275,7 @@ TEST_F(MemoryRunsOut, FeedReportsTheFailure) {
 }
 
 // An event that cannot be queued now is queued in a later turn; this turn must still end.
-TEST(MemoryShortage, DoesNotPreventATurnFromEnding) {
+TEST(MemoryShortage, DoesNotPreventTurnFromEnding) {
   ScriptedLoop scripted;
   int called = 0;
   Timer once(*scripted.loop, [&called] { ++called; });

@@ -23,7 +23,7 @@ class BackendMemory : public ::testing::TestWithParam<std::string_view> {
 INSTANTIATE_TEST_SUITE_P(EveryBackend, BackendMemory, ::testing::ValuesIn(testing::backends_here()),
                          testing::backend_test_name);
 
-TEST_P(BackendMemory, LoopCreationSucceedsOrReportsAnError) {
+TEST_P(BackendMemory, LoopCreationSucceedsOrReportsError) {
   bool failed = true;
   for (std::uint64_t nth = 1; failed; ++nth) {
     ASSERT_LT(nth, 100u);

@@ -106,7 +106,7 @@ TEST_F(FileFaults, EveryFailureIsReportedAndLeaksNothing) {
   }
 }
 
-TEST_F(FileFaults, FailedReplacementLeavesTheOldFile) {
+TEST_F(FileFaults, FailedReplacementLeavesOldFile) {
   for (const SystemCall call : {SystemCall::random, SystemCall::open, SystemCall::file_write,
                                 SystemCall::sync, SystemCall::rename}) {
     tree_.write("a", "old");
@@ -119,7 +119,7 @@ TEST_F(FileFaults, FailedReplacementLeavesTheOldFile) {
   }
 }
 
-TEST_F(FileFaults, FailedSyncOfTheDirectoryIsReported) {
+TEST_F(FileFaults, FailedSyncOfDirectoryIsReported) {
   FaultPlan plan;
   plan.fail_nth(SystemCall::sync, 2, EIO);
   const FaultScope scope(plan);

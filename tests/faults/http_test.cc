@@ -407,7 +407,7 @@ class Http2Scene {
   std::vector<Exchange> kept_;
 };
 
-TEST(Http2Faults, EndOnlyTheAffectedStreams) {
+TEST(Http2Faults, EndOnlyAffectedStreams) {
   OwnTree tree;
   tree.write("long", kLong);
   for (const std::uint64_t times : {1u, 4u}) {

@@ -60,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, RinglessInterruption,
                                                  }),
                          testing::backend_test_name);
 
-TEST_P(Interruption, InterruptingTheFirstWaitsLosesNothing) {
+TEST_P(Interruption, InterruptingFirstWaitsLosesNothing) {
   for (std::uint64_t nth = 1; nth <= 6; ++nth) {
     const auto loop = make_loop(GetParam());
     FaultPlan plan;
@@ -84,7 +84,7 @@ TEST_P(Interruption, InterruptingHalfOfAllCallsLosesNothing) {
   }
 }
 
-TEST_P(Interruption, InterruptedWaitIsNotAnErrorOfRun) {
+TEST_P(Interruption, InterruptedWaitIsNotErrorOfRun) {
   const auto loop = make_loop(GetParam());
   Timer timer(*loop, [] {});
   timer.start(std::chrono::milliseconds{1});
@@ -108,7 +108,7 @@ TEST_P(RinglessInterruption, FailedWaitIsReportedAndLosesNothing) {
   }
 }
 
-TEST_P(RinglessInterruption, FailedWaitReportsTheReason) {
+TEST_P(RinglessInterruption, FailedWaitReportsReason) {
   const auto loop = make_loop(GetParam());
   int called = 0;
   Timer timer(*loop, [&called] { ++called; });

@@ -159,7 +159,7 @@ class BigLayerTest : public ::testing::Test {
   BigEvent* victim_ = nullptr;
 };
 
-TEST_F(BigLayerTest, MergesADescriptorAndATimeoutIntoOneActivation) {
+TEST_F(BigLayerTest, MergesDescriptorAndTimeoutIntoOneActivation) {
   const auto event = make(1, kRead | kWrite | kPersist);
   ASSERT_TRUE(BigLayer::add(loop(), *event, std::chrono::milliseconds{1}));
   EXPECT_EQ(loop().active_count(), 2);
@@ -216,7 +216,7 @@ TEST_F(BigLayerTest, EventStoppedAfterBatchingIsSkipped) {
   EXPECT_EQ(calls_, (std::vector<Call>{{-1, kTimeout}, {-1, kTimeout}}));
 }
 
-TEST_F(BigLayerTest, EventStoppedBeforeTheTurnIsNotDelivered) {
+TEST_F(BigLayerTest, EventStoppedBeforeTurnIsNotDelivered) {
   const auto event = make(-1, 0);
   loop().feed(event->activation(), Events::custom);
   layer_.remove(loop(), *event);
@@ -359,7 +359,7 @@ struct Record {
   }
 };
 
-TEST(SmallLayerTest, DeliversToStructsThatEmbedTheNode) {
+TEST(SmallLayerTest, DeliversToStructsThatEmbedNode) {
   SmallLayer layer;
   ScriptedLoop scripted({.dispatcher = &layer});
   Record io_record;
@@ -392,7 +392,7 @@ TEST(SmallLayerTest, DeliversToStructsThatEmbedTheNode) {
   EXPECT_TRUE(runs_out(*scripted.loop, Run::no_wait));
 }
 
-TEST(SmallLayerTest, CallsByPriorityAndSkipsNodesStoppedByAnEarlierCall) {
+TEST(SmallLayerTest, CallsByPriorityAndSkipsNodesStoppedByEarlierCall) {
   SmallLayer layer;
   ScriptedLoop scripted({.dispatcher = &layer});
   struct Both {

@@ -76,7 +76,7 @@ TEST(LoopCreation, ReportsThatMemoryRanOutWhicheverAllocationFails) {
 
 // ---- a refused descriptor
 
-TEST(RefusedDescriptor, StopsItsWatchersWithTheKernelError) {
+TEST(RefusedDescriptor, StopsItsWatchersWithKernelError) {
   for (const int error : {ENOMEM, ENOSPC, EBADF}) {
     Pipe pipe;
     const auto loop = make_loop();
@@ -127,7 +127,7 @@ TEST(RefusedDescriptor, ImmediateStartReturnsRefusal) {
   EXPECT_EQ(called, 1);
 }
 
-TEST(RefusedDescriptor, DoesNotAffectOtherWatchersOfAnImmediateStart) {
+TEST(RefusedDescriptor, DoesNotAffectOtherWatchersOfImmediateStart) {
   Pipe pipe;
   const auto loop = make_loop();
   int called = 0;
@@ -149,7 +149,7 @@ TEST(RefusedDescriptor, DoesNotAffectOtherWatchersOfAnImmediateStart) {
 
 // A refused change leaves a part of the old registration in the kernel; the loop notices and sleeps
 // again.
-TEST(RefusedDescriptor, DoesNotKeepTheLoopFromSleeping) {
+TEST(RefusedDescriptor, DoesNotKeepLoopFromSleeping) {
   Pipe pipe;
   const auto loop = make_loop();
   Io io(*loop, pipe.ends[0], Events::read, [] {});
@@ -192,7 +192,7 @@ class BeyondRepair : public ::testing::Test {
   std::unique_ptr<Loop> loop_;
 };
 
-TEST_F(BeyondRepair, PollDescriptorIsRecreatedSoThatTheLoopSleeps) {
+TEST_F(BeyondRepair, PollDescriptorIsRecreatedSoThatLoopSleeps) {
   Timer timer(*loop_, [] {});
   timer.start(std::chrono::milliseconds{10});
   const std::uint64_t turns = loop_->iteration();
@@ -214,7 +214,7 @@ TEST_F(BeyondRepair, FailedRecreationIsRetried) {
   EXPECT_EQ(called, 1);
 }
 
-TEST_F(BeyondRepair, LoopStaysWakeableAfterATemporaryRefusal) {
+TEST_F(BeyondRepair, LoopStaysWakeableAfterTemporaryRefusal) {
   FaultPlan plan;
   plan.fail_nth(SystemCall::epoll_ctl, 1, ENOMEM);
   const FaultScope scope(plan);
@@ -227,7 +227,7 @@ TEST_F(BeyondRepair, LoopStaysWakeableAfterATemporaryRefusal) {
   EXPECT_EQ(::poll(&sleeper, 1, 0), 1) << "the loop would sleep through a post()";
 }
 
-TEST_F(BeyondRepair, LoopPollsWhileTheWakeupIsRefused) {
+TEST_F(BeyondRepair, LoopPollsWhileWakeupIsRefused) {
   FaultPlan plan;
   plan.fail_share(SystemCall::epoll_ctl, 1, ENOMEM, 1);
   const FaultScope scope(plan);

@@ -16,7 +16,7 @@
 namespace spate {
 namespace {
 
-TEST(ChildWithRefusedPidfd, IsReportedWithoutAFreeSignalSlot) {
+TEST(ChildWithRefusedPidfd, IsReportedWithoutFreeSignalSlot) {
   std::vector<std::unique_ptr<Loop>> loops;
   std::vector<std::unique_ptr<Signal>> signals;
   for (std::error_code error; !error;) {

@@ -83,7 +83,7 @@ class RingTest : public ::testing::Test {
 
 // ---- without io_uring
 
-TEST(IoUringUnavailable, FallsBackToEpollAndReportsTheReason) {
+TEST(IoUringUnavailable, FallsBackToEpollAndReportsReason) {
   if (!testing::has_backend("io_uring")) GTEST_SKIP() << why_no_ring();
   const auto before = testing::open_fds();
   for (const SystemCall call :
@@ -135,7 +135,7 @@ void in_child(Body body) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-TEST(IoUringUnavailable, FallsBackToEpollInASandbox) {
+TEST(IoUringUnavailable, FallsBackToEpollInSandbox) {
   for (const unsigned call : {SYS_io_uring_setup, SYS_io_uring_enter}) {
     for (const int error : {EPERM, ENOSYS}) {
       in_child([&] {
@@ -148,7 +148,7 @@ TEST(IoUringUnavailable, FallsBackToEpollInASandbox) {
   }
 }
 
-TEST(IoUringUnavailable, FallsBackToEpollWithoutAFreeDescriptor) {
+TEST(IoUringUnavailable, FallsBackToEpollWithoutFreeDescriptor) {
   if (!testing::has_backend("io_uring")) GTEST_SKIP() << why_no_ring();
   in_child([] {
     const auto open = testing::open_fds();
@@ -168,7 +168,7 @@ TEST(IoUringUnavailable, FallsBackToEpollWithoutAFreeDescriptor) {
 
 // ---- where there is one
 
-TEST_F(RingTest, LoopSleepsInTheRing) {
+TEST_F(RingTest, LoopSleepsInRing) {
   FaultPlan plan;
   const FaultScope scope(plan);
   send('a');
@@ -183,7 +183,7 @@ TEST_F(RingTest, LoopSleepsInTheRing) {
   EXPECT_GE(plan.calls(SystemCall::io_uring_enter), 2u);
 }
 
-TEST_F(RingTest, TurnWithoutASleepDoesNotEnterTheRing) {
+TEST_F(RingTest, TurnWithoutSleepDoesNotEnterRing) {
   FaultPlan plan;
   const FaultScope scope(plan);
   send('a');
@@ -192,7 +192,7 @@ TEST_F(RingTest, TurnWithoutASleepDoesNotEnterTheRing) {
   EXPECT_EQ(plan.calls(SystemCall::io_uring_enter), 0u);
 }
 
-TEST_F(RingTest, AnotherThreadThatRunsTheLoopUsesItsOwnRing) {
+TEST_F(RingTest, AnotherThreadThatRunsLoopUsesItsOwnRing) {
   send('a');
   sleep();
   FaultPlan plan;
@@ -239,7 +239,7 @@ TEST_F(RingTest, ShortageDelaysButLosesNothing) {
   }
 }
 
-TEST_F(RingTest, TimersDoNotPrecedeReadyEventsAfterAnInterruption) {
+TEST_F(RingTest, TimersDoNotPrecedeReadyEventsAfterInterruption) {
   Timer timer(*loop_, [&] { log_ += 't'; });
   turn();
   ASSERT_TRUE(timer.start(50ms));
@@ -254,7 +254,7 @@ TEST_F(RingTest, TimersDoNotPrecedeReadyEventsAfterAnInterruption) {
   EXPECT_EQ(log_, "it");
 }
 
-TEST_F(RingTest, LastingShortageDoesNotSpinTheLoop) {
+TEST_F(RingTest, LastingShortageDoesNotSpinLoop) {
   Timer timer(*loop_, [&] { loop_->stop(); });
   ASSERT_TRUE(timer.start(50ms));
   FaultPlan plan;
@@ -265,7 +265,7 @@ TEST_F(RingTest, LastingShortageDoesNotSpinTheLoop) {
   EXPECT_LE(loop_->iteration() - turns, 60u);
 }
 
-TEST_F(RingTest, LoopContinuesWithoutARingForbiddenLater) {
+TEST_F(RingTest, LoopContinuesWithoutRingForbiddenLater) {
   reader_->stop();
   for (const int error : {EPERM, ENOSYS}) {
     const auto loop = make_loop("io_uring");

@@ -68,7 +68,7 @@ TEST_F(WatchFaults, DirectoryThatCannotBeListedIsReported) {
   run_to_mark();
 }
 
-TEST_F(WatchFaults, FailingReadEndsTheWatch) {
+TEST_F(WatchFaults, FailingReadEndsWatch) {
   watch();
   tree_.write("a", "1");
   FaultPlan plan;

@@ -109,7 +109,7 @@ TEST_P(ChildFaults, SignalIsUsedWithoutPidfds) {
   }
 }
 
-TEST_P(ChildFaults, ExitBeforeTheSignalIsWatchedIsReported) {
+TEST_P(ChildFaults, ExitBeforeSignalIsWatchedIsReported) {
   const auto loop = make_loop(GetParam());
   FaultPlan plan;
   plan.fail_nth(SystemCall::pidfd_open, 1, ENOSYS);
@@ -146,7 +146,7 @@ TEST_P(ChildFaults, StartReportsFaults) {
   }
 }
 
-TEST_P(ChildFaults, StartReportsThatTheSignalCannotBeWatched) {
+TEST_P(ChildFaults, StartReportsThatSignalCannotBeWatched) {
   const auto loop = make_loop(GetParam());
   ChildProcess process;
   Child child(*loop, [] { ADD_FAILURE(); });
@@ -205,7 +205,7 @@ TEST(ChildOnEpoll, IsStillReportedWhenItsPidfdIsRefused) {
   reported.run(process);
 }
 
-TEST(ChildAfterFork, NoLongerKeepsTheLoopAlive) {
+TEST(ChildAfterFork, NoLongerKeepsLoopAlive) {
   for (const Child::Report report : {Child::Report::exit, Child::Report::exit_stop_continue}) {
     const auto loop = make_loop();
     ChildProcess process;
@@ -232,7 +232,7 @@ TEST(SignalFaults, AreReportedByStart) {
 }
 
 // A repeated attempt would fail again, and stop() would not return.
-TEST(SignalFaults, StopTriesOnceToReadTheAction) {
+TEST(SignalFaults, StopTriesOnceToReadAction) {
   const auto loop = make_loop();
   Signal signal(*loop, [] {});
   EXPECT_FALSE(signal.start(SIGUSR2));
@@ -247,7 +247,7 @@ TEST(SignalFaults, StopTriesOnceToReadTheAction) {
   signal.stop();
 }
 
-TEST(ChildFaults, ReportOutOfMemoryForThePidfdAndLeakNone) {
+TEST(ChildFaults, ReportOutOfMemoryForPidfdAndLeakNone) {
   const auto loop = make_loop();
   ChildProcess process;
   std::vector<int> taken;
@@ -315,7 +315,7 @@ TEST_F(StatFaults, PathIsPolledWithoutInotify) {
   }
 }
 
-TEST_F(StatFaults, PathIsPolledWithoutAnInotifyWatch) {
+TEST_F(StatFaults, PathIsPolledWithoutInotifyWatch) {
   for (const int error : {ENOSPC, ENOMEM}) {
     calls_ = 0;
     FaultPlan plan;
@@ -419,14 +419,14 @@ class PeriodicFaults : public ::testing::Test {
   Periodic periodic_{*scripted_.loop, [this] { ++calls_; }};
 };
 
-TEST_F(PeriodicFaults, ClockIsPolledEveryMinuteWithoutATimerfd) {
+TEST_F(PeriodicFaults, ClockIsPolledEveryMinuteWithoutTimerfd) {
   FaultPlan plan;
   plan.fail_nth(SystemCall::timerfd_create, 1, EMFILE);
   const FaultScope scope(plan);
   expect_looks_every_minute();
 }
 
-TEST_F(PeriodicFaults, ClockIsPolledEveryMinuteIfTheTimerfdCannotBeArmed) {
+TEST_F(PeriodicFaults, ClockIsPolledEveryMinuteIfTimerfdCannotBeArmed) {
   const auto before = testing::open_fds();
   FaultPlan plan;
   plan.fail_nth(SystemCall::timerfd_settime, 1, EINVAL);
@@ -435,7 +435,7 @@ TEST_F(PeriodicFaults, ClockIsPolledEveryMinuteIfTheTimerfdCannotBeArmed) {
   EXPECT_EQ(testing::open_fds(), before);
 }
 
-TEST_F(PeriodicFaults, ClockIsPolledEveryMinuteIfTheTimerfdCannotBeWatched) {
+TEST_F(PeriodicFaults, ClockIsPolledEveryMinuteIfTimerfdCannotBeWatched) {
   const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   ::close(next);
   scripted_.backend->refusals[next] = -ENOSPC;
@@ -458,7 +458,7 @@ TEST_F(PeriodicFaults, StartReportsThatMemoryRanOut) {
   }
 }
 
-TEST_F(PeriodicFaults, ClockChangeDuringASleepIsDetected) {
+TEST_F(PeriodicFaults, ClockChangeDuringSleepIsDetected) {
   const std::set<int> before = registered();
   periodic_.start_at(scripted_.clock.wall() + std::chrono::hours{1});
   ASSERT_FALSE(scripted_.loop->run(Run::no_wait));

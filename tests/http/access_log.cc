@@ -101,7 +101,7 @@ TEST_F(AccessLog, ResponseIsLoggedAsSent) {
   EXPECT_EQ(last().status, Status::not_implemented);
 }
 
-TEST_F(AccessLog, Status499IsLoggedWithoutAResponse) {
+TEST_F(AccessLog, Status499IsLoggedWithoutResponse) {
   for (const bool is_http2 : {false, true}) {
     answer_another();
     on_request = [this](Exchange exchange) { inside([&] { exchange.abort(); }); };
@@ -179,7 +179,7 @@ TEST_F(AccessLog, DroppedBytesAreNotCounted) {
   EXPECT_EQ(server_.metrics().sent, 0u);
 }
 
-TEST_F(AccessLog, CountsTheBody) {
+TEST_F(AccessLog, CountsBody) {
   on_request = [](Exchange exchange) {
     http::read_body(std::move(exchange), 100, [](Exchange whole, Bytes) { whole.respond("x"); });
   };
@@ -203,7 +203,7 @@ TEST_F(AccessLog, DurationIncludesSynchronousHandlerTime) {
   EXPECT_EQ(lines_[1].duration, Nanos{7'000'000});
 }
 
-TEST_F(AccessLog, PeerOfAClosedConnectionIsLogged) {
+TEST_F(AccessLog, PeerOfClosedConnectionIsLogged) {
   const Address here = must(server_.listen(Address::loopback_ipv4(0)));
   for (const bool aborts : {true, false}) {
     lines_.clear();
@@ -229,7 +229,7 @@ TEST_F(AccessLog, PeerOfAClosedConnectionIsLogged) {
   }
 }
 
-TEST_F(AccessLog, MalformedHeaderSectionIsLoggedAsAnEmptyRequest) {
+TEST_F(AccessLog, MalformedHeaderSectionIsLoggedAsEmptyRequest) {
   talk("BROKEN\r\n\r\n");
   EXPECT_EQ(last().status, Status::bad_request);
   EXPECT_EQ(last().method, "");
@@ -317,7 +317,7 @@ class LogDestroysServer : public AccessLog,
   Stream stream_;
 };
 
-TEST_P(LogDestroysServer, NoCallFollowsTheDestruction) {
+TEST_P(LogDestroysServer, NoCallFollowsDestruction) {
   int logged = 0;
   std::string told;
   http::ServerOptions options;
@@ -352,7 +352,7 @@ INSTANTIATE_TEST_SUITE_P(
     name_of_end);
 
 // The request callback is destroyed with the server, but not while it runs.
-TEST_F(AccessLog, ServerMayBeDestroyedInTheRequestCallback) {
+TEST_F(AccessLog, ServerMayBeDestroyedInRequestCallback) {
   for (const bool is_http2 : {false, true}) {
     std::string told;
     http::ServerOptions options;

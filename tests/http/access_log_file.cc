@@ -67,7 +67,7 @@ class AccessLogFile : public HttpServerTest {
   std::string path_;
 };
 
-TEST_F(AccessLogFile, CommonLineHasTheRequest) {
+TEST_F(AccessLogFile, CommonLineHasRequest) {
   EXPECT_EQ(lines(AccessLogFormat::common, kGet),
             std::string(kBegin) + "\"GET / HTTP/1.1\" 200 6\n");
 }
@@ -79,7 +79,7 @@ TEST_F(AccessLogFile, CombinedLineHasTwoMoreFields) {
   EXPECT_THAT(lines(AccessLogFormat::combined, kGet), ::testing::EndsWith(" 200 6 \"-\" \"-\"\n"));
 }
 
-TEST_F(AccessLogFile, JsonLineIsAnObject) {
+TEST_F(AccessLogFile, JsonLineIsObject) {
   EXPECT_EQ(lines(AccessLogFormat::json, "GET /a HTTP/1.1\r\nHost: b\r\nUser-Agent: me\r\n\r\n"),
             R"({"time":"2023-11-14T22:13:20.000Z","peer":"","method":"GET","target":"/a",)"
             R"("host":"b","version":"HTTP/1.1","status":200,"sent":6,"received":0,)"
@@ -189,12 +189,12 @@ TEST_F(AccessLogFile, LineIsWholeAfterCutLine) {
   EXPECT_EQ(content(path_), line.substr(0, 20) + "\n" + line);
 }
 
-TEST_F(AccessLogFile, MissingDirectoryIsAnError) {
+TEST_F(AccessLogFile, MissingDirectoryIsError) {
   EXPECT_EQ(http::AccessLog::open(path_ + "/a").error(), std::errc::no_such_file_or_directory);
   EXPECT_EQ(http::AccessLog::to_descriptor(-1).error(), std::errc::bad_file_descriptor);
 }
 
-TEST_F(AccessLogFile, WriterMayOutliveTheLog) {
+TEST_F(AccessLogFile, WriterMayOutliveLog) {
   serve_logged(must(http::AccessLog::open(path_)));
   EXPECT_THAT(talk(kGet), HasSubstr("hello"));
   EXPECT_EQ(content(path_), "");
@@ -275,7 +275,7 @@ TEST_F(AccessLogFile, QueuedLinesAreWrittenAndFileIsClosedByDestructor) {
 }
 
 // The pipe blocks: O_NONBLOCK is not set.
-TEST_F(AccessLogFile, PipeThatIsNeverReadDoesNotBlockTheEnd) {
+TEST_F(AccessLogFile, PipeThatIsNeverReadDoesNotBlockEnd) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   ASSERT_GE(::fcntl(ends[1], F_SETPIPE_SZ, 4096), 4096);
@@ -288,7 +288,7 @@ TEST_F(AccessLogFile, PipeThatIsNeverReadDoesNotBlockTheEnd) {
   ::close(ends[1]);
 }
 
-TEST_F(AccessLogFile, LostReaderIsAnError) {
+TEST_F(AccessLogFile, LostReaderIsError) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   ::close(ends[0]);

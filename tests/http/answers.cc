@@ -27,7 +27,7 @@ TEST_F(Answers, ResponseIsPlainTextByDefault) {
   EXPECT_EQ(talk(kGet), whole("Content-Length: 2\r\nContent-Type: application/json\r\n", "{}"));
 }
 
-TEST_F(Answers, ResponseCarriesTheGivenFields) {
+TEST_F(Answers, ResponseCarriesGivenFields) {
   on_request = [](Exchange exchange) {
     Fields fields;
     fields.add("X-One", "1");
@@ -48,7 +48,7 @@ TEST_F(Answers, ResponseHasNoBodyWhereNoneIsAllowed) {
   EXPECT_THAT(talk(kGet), Not(HasSubstr("hello")));
 }
 
-TEST_F(Answers, ResponseWithAServerFieldIsRefused) {
+TEST_F(Answers, ResponseWithServerFieldIsRefused) {
   for (const char* name : {"Connection", "Content-Length", "Date", "Keep-Alive", "TE",
                            "Transfer-Encoding", "Upgrade"}) {
     bool was_sent = true;
@@ -105,7 +105,7 @@ TEST_F(Answers, UnsizedStreamedResponseIsChunked) {
                   "3\r\none\r\n18\r\na longer piece than that\r\n0\r\nX-Sum: 7\r\n\r\n"));
 }
 
-TEST_F(Answers, UnsizedStreamedResponseEndsTheConnectionInHttp10) {
+TEST_F(Answers, UnsizedStreamedResponseEndsConnectionInHttp10) {
   on_request = [](Exchange exchange) {
     exchange.begin(Status::ok);
     exchange.write("one");
@@ -119,7 +119,7 @@ TEST_F(Answers, UnsizedStreamedResponseEndsTheConnectionInHttp10) {
   EXPECT_TRUE(client->is_ended);
 }
 
-TEST_F(Answers, TooShortResponseResetsTheConnection) {
+TEST_F(Answers, TooShortResponseResetsConnection) {
   on_request = [](Exchange exchange) {
     exchange.begin(Status::ok, {}, 6);
     exchange.write("one");
@@ -137,7 +137,7 @@ TEST_F(Answers, UnansweredRequestGetsStatus500) {
   EXPECT_THAT(talk(kGet), StartsWith("HTTP/1.1 500 Internal Server Error\r\n"));
 }
 
-TEST_F(Answers, ResponseDroppedHalfwayResetsTheConnection) {
+TEST_F(Answers, ResponseDroppedHalfwayResetsConnection) {
   on_request = [](Exchange exchange) { exchange.begin(Status::ok); };
   const auto client = connect();
   client->send(kGet);
@@ -145,7 +145,7 @@ TEST_F(Answers, ResponseDroppedHalfwayResetsTheConnection) {
   EXPECT_EQ(client->error, std::errc::connection_reset);
 }
 
-TEST_F(Answers, EarlyHintsMayPrecedeTheResponse) {
+TEST_F(Answers, EarlyHintsMayPrecedeResponse) {
   on_request = [](Exchange exchange) {
     Fields fields;
     fields.add("Link", "</a.css>; rel=preload");
@@ -199,7 +199,7 @@ TEST_F(Answers, PipelinedRequestsReceiveResponsesInOrder) {
   EXPECT_THAT(client->received, EndsWith("\r\n\r\n3"));
 }
 
-TEST_F(Answers, ResponseClosesTheConnectionOnRequest) {
+TEST_F(Answers, ResponseClosesConnectionOnRequest) {
   const auto client = connect();
   client->send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\nGET /2 HTTP/1.1\r\n");
   turns();
@@ -221,7 +221,7 @@ TEST_F(Answers, Http10ConnectionIsKeptAliveOnlyOnRequest) {
   EXPECT_THAT(client->received, HasSubstr("Connection: keep-alive\r\n"));
 }
 
-TEST_F(Answers, ResponseReachesAHalfClosedClient) {
+TEST_F(Answers, ResponseReachesHalfClosedClient) {
   Exchange kept;
   on_request = [&](Exchange exchange) { kept = std::move(exchange); };
   const auto client = connect();
@@ -234,7 +234,7 @@ TEST_F(Answers, ResponseReachesAHalfClosedClient) {
   EXPECT_TRUE(client->is_ended);
 }
 
-TEST_F(Answers, ResponseIsDroppedAfterTheClientDisconnected) {
+TEST_F(Answers, ResponseIsDroppedAfterClientDisconnected) {
   Exchange kept;
   on_request = [&](Exchange exchange) { kept = std::move(exchange); };
   auto client = connect();
@@ -248,7 +248,7 @@ TEST_F(Answers, ResponseIsDroppedAfterTheClientDisconnected) {
   EXPECT_EQ(server_.metrics().connections, 0u);
 }
 
-TEST_F(Answers, ResponseIsDroppedAfterTheServerIsDestroyed) {
+TEST_F(Answers, ResponseIsDroppedAfterServerIsDestroyed) {
   Exchange kept;
   on_request = [&](Exchange exchange) { kept = std::move(exchange); };
   const auto client = connect();

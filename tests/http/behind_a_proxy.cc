@@ -59,7 +59,7 @@ class BehindAProxy : public HttpServerTest {
   }
 };
 
-TEST_F(BehindAProxy, HeaderDeterminesThePeerAddress) {
+TEST_F(BehindAProxy, HeaderDeterminesPeerAddress) {
   EXPECT_THAT(talk(std::string(kLine) + std::string(kGet)), EndsWith("\r\n\r\n192.0.2.1:1234"));
   EXPECT_THAT(talk("PROXY TCP6 2001:db8::1 2001:db8::2 1234 80\r\n" + std::string(kGet)),
               EndsWith("\r\n\r\n[2001:db8::1]:1234"));
@@ -85,7 +85,7 @@ TEST_F(BehindAProxy, HeaderMayArriveInPieces) {
   EXPECT_THAT(client->received, HasSubstr("\r\n\r\n192.0.2.1:1234HTTP/1.1 400 "));
 }
 
-TEST_F(BehindAProxy, ConnectionWithoutAValidHeaderIsReset) {
+TEST_F(BehindAProxy, ConnectionWithoutValidHeaderIsReset) {
   for (const std::string& text : {std::string(kGet), std::string("PROXY TCP4 x y 1 2\r\n"),
                                   std::string("PROXY TCP4 192.0.2.1 192.0.2.2 1234 99999\r\n")}) {
     const std::uint64_t refused = server_.metrics().refused;

@@ -97,7 +97,7 @@ TEST_F(Bodies, ChunkedBodyIsDecodedWithItsTrailers) {
   }
 }
 
-TEST_F(Bodies, BodyIsFollowedByTheNextRequest) {
+TEST_F(Bodies, BodyIsFollowedByNextRequest) {
   recorder_.when_ended = [&] { recorder_.exchange.respond("done\n"); };
   const auto client = connect();
   client->send(std::string(kPost) + "0123456789" + std::string(kChunked) + "1\r\na\r\n0\r\n\r\n" +
@@ -137,7 +137,7 @@ TEST_F(Bodies, TooLongBodyIsRefusedByReadBody) {
   EXPECT_EQ(calls, 0);
 }
 
-TEST_F(Bodies, ReadBodyDoesNotReportATruncatedBody) {
+TEST_F(Bodies, ReadBodyDoesNotReportTruncatedBody) {
   int calls = 0;
   on_request = [&](Exchange exchange) {
     http::read_body(std::move(exchange), 100, [&](Exchange, Bytes) { ++calls; });
@@ -152,7 +152,7 @@ TEST_F(Bodies, ReadBodyDoesNotReportATruncatedBody) {
   EXPECT_EQ(calls, 0);
 }
 
-TEST_F(Bodies, BodyBeyondTheServerLimitIsRefused) {
+TEST_F(Bodies, BodyBeyondServerLimitIsRefused) {
   serve_with({.max_body = 9});
   EXPECT_THAT(talk(kPost), StartsWith("HTTP/1.1 413 "));
   EXPECT_EQ(server_.metrics().requests, 0u);
@@ -175,7 +175,7 @@ TEST_F(Bodies, MalformedBodyIsRefused) {
   EXPECT_EQ(recorder_.error, std::errc::bad_message);
 }
 
-TEST_F(Bodies, UnreadBodyIsDiscardedAfterTheResponse) {
+TEST_F(Bodies, UnreadBodyIsDiscardedAfterResponse) {
   on_request = [](Exchange exchange) { exchange.respond("done\n"); };
   const auto client = connect();
   client->send(std::string(kPost) + "01234");
@@ -187,7 +187,7 @@ TEST_F(Bodies, UnreadBodyIsDiscardedAfterTheResponse) {
   EXPECT_FALSE(client->is_ended);
 }
 
-TEST_F(Bodies, LongUnreadBodyClosesTheConnection) {
+TEST_F(Bodies, LongUnreadBodyClosesConnection) {
   on_request = [](Exchange exchange) { exchange.respond("done\n"); };
   auto client = connect();
   client->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 262145\r\n\r\n");
@@ -289,7 +289,7 @@ TEST_F(Bodies, BodyIsNotReadBeforeStart) {
   EXPECT_EQ(recorder_.received, "0123456789");
 }
 
-TEST_F(Bodies, BodyMayContinueAfterTheResponse) {
+TEST_F(Bodies, BodyMayContinueAfterResponse) {
   const auto client = connect();
   client->send(kPost);
   turns();
@@ -302,7 +302,7 @@ TEST_F(Bodies, BodyMayContinueAfterTheResponse) {
   EXPECT_EQ(recorder_.log, "end closed ");
 }
 
-TEST_F(Bodies, BodyIsLostWhenTheClientDisconnects) {
+TEST_F(Bodies, BodyIsLostWhenClientDisconnects) {
   const auto client = connect();
   client->send(std::string(kPost) + "0123");
   turns();
@@ -312,7 +312,7 @@ TEST_F(Bodies, BodyIsLostWhenTheClientDisconnects) {
   EXPECT_EQ(recorder_.error, std::errc::connection_reset);
 }
 
-TEST_F(Bodies, HandlerMayDropTheBody) {
+TEST_F(Bodies, HandlerMayDropBody) {
   auto recorder = std::make_unique<BodyRecorder>();
   on_request = [&](Exchange exchange) {
     recorder->exchange = std::move(exchange);
@@ -326,7 +326,7 @@ TEST_F(Bodies, HandlerMayDropTheBody) {
   EXPECT_THAT(client->received, StartsWith("HTTP/1.1 500 "));
 }
 
-TEST_F(Bodies, BodyCallbacksMayDestroyTheServer) {
+TEST_F(Bodies, BodyCallbacksMayDestroyServer) {
   recorder_.when_body = [&] { server_ = {}; };
   auto client = connect();
   client->send(std::string(kPost) + "0123456789");

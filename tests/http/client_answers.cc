@@ -79,7 +79,7 @@ TEST_F(ClientAnswers, HandlerIsCalledInOrder) {
   EXPECT_FALSE(listener_.error);
 }
 
-TEST_F(ClientAnswers, EndOfBodyIsNotReportedWithoutABody) {
+TEST_F(ClientAnswers, EndOfBodyIsNotReportedWithoutBody) {
   const http::Call call = client_.send(kUrl, listener_);
   turns();
   peer().answer("HTTP/1.1 204 No Content\r\n\r\n");
@@ -104,7 +104,7 @@ TEST_F(ClientAnswers, InformationalResponsesAreReported) {
   EXPECT_EQ(listener_.link, "</a>");
 }
 
-TEST_F(ClientAnswers, CallMayBeCancelledOnAnInformationalResponse) {
+TEST_F(ClientAnswers, CallMayBeCancelledOnInformationalResponse) {
   http::Call call = client_.send(kUrl, listener_, {.deadline = {}});
   listener_.on_told = [&](const std::string&) { call.cancel(); };
   turns();
@@ -132,7 +132,7 @@ TEST_F(ClientAnswers, FailsAfterTooManyInformationalResponses) {
   EXPECT_EQ(outcome_.error(), HttpError::malformed_response);
 }
 
-TEST_F(ClientAnswers, UnsolicitedUpgradeIsAnError) {
+TEST_F(ClientAnswers, UnsolicitedUpgradeIsError) {
   ask_and_answer(outcome_, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n");
   EXPECT_EQ(outcome_.error(), HttpError::malformed_response);
   EXPECT_EQ(client_.metrics().connections, 0u);
@@ -152,7 +152,7 @@ TEST_F(ClientAnswers, NotModifiedHasNoBody) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientAnswers, BodyWithoutALengthExtendsToEof) {
+TEST_F(ClientAnswers, BodyWithoutLengthExtendsToEof) {
   const http::Call call = fetch(outcome_);
   turns();
   peer().answer("HTTP/1.1 200 OK\r\n\r\nall of");
@@ -175,7 +175,7 @@ TEST_F(ClientAnswers, ResetIsErrorDuringBodyWithoutLength) {
   EXPECT_EQ(outcome_.error(), std::errc::connection_reset);
 }
 
-TEST_F(ClientAnswers, TruncatedBodyIsAnError) {
+TEST_F(ClientAnswers, TruncatedBodyIsError) {
   for (const std::string_view answer :
        {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell", "HTTP/1.1 200 OK\r\nContent-Le",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
@@ -191,7 +191,7 @@ TEST_F(ClientAnswers, TruncatedBodyIsAnError) {
   }
 }
 
-TEST_F(ClientAnswers, MissingResponseIsReportedAsAReset) {
+TEST_F(ClientAnswers, MissingResponseIsReportedAsReset) {
   const http::Call call = fetch(outcome_);
   turns();
   peer().stream().end();
@@ -199,7 +199,7 @@ TEST_F(ClientAnswers, MissingResponseIsReportedAsAReset) {
   EXPECT_EQ(outcome_.error(), std::errc::connection_reset);
 }
 
-TEST_F(ClientAnswers, MalformedOrAmbiguousResponseIsAnError) {
+TEST_F(ClientAnswers, MalformedOrAmbiguousResponseIsError) {
   for (const std::string_view answer :
        {"SSH-2.0-OpenSSH\r\n", "HTTP/2.0 200 OK\r\n\r\n", "HTTP/1.1 20 OK\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok",
@@ -215,7 +215,7 @@ TEST_F(ClientAnswers, MalformedOrAmbiguousResponseIsAnError) {
   }
 }
 
-TEST_F(ClientAnswers, TooLongHeaderSectionIsAnError) {
+TEST_F(ClientAnswers, TooLongHeaderSectionIsError) {
   make_client({.max_head = 100});
   ask_and_answer(outcome_, "HTTP/1.1 200 OK\r\nX: " + std::string(100, 'x'));
   EXPECT_EQ(outcome_.error(), HttpError::malformed_response);
@@ -239,7 +239,7 @@ TEST_F(ClientAnswers, BodyLengthIsLimited) {
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientAnswers, FetchHasADefaultBodyLimit) {
+TEST_F(ClientAnswers, FetchHasDefaultBodyLimit) {
   const http::Call call = fetch(outcome_);
   turns();
   const std::string mebibyte(1 << 20, 'x');
@@ -299,7 +299,7 @@ TEST_F(ClientAnswers, EndIsNotReportedWhilePaused) {
   EXPECT_EQ(peers.size(), 1u);
 }
 
-TEST_F(ClientAnswers, CompleteResponseIsNotLostWithTheConnection) {
+TEST_F(ClientAnswers, CompleteResponseIsNotLostWithConnection) {
   http::Call call =
       client_.send(kUrl, listener_, {.method = http::Method::post, .upload = http::kUnknownSize});
   listener_.on_told = [&](const std::string& what) {
@@ -320,7 +320,7 @@ TEST_F(ClientAnswers, CompleteResponseIsNotLostWithTheConnection) {
 }
 
 // Unsolicited bytes after a response are not the response to the next call.
-TEST_F(ClientAnswers, CompleteResponseReleasesTheConnection) {
+TEST_F(ClientAnswers, CompleteResponseReleasesConnection) {
   for (const bool is_followed : {false, true}) {
     const std::size_t index = peers.size();
     make_client({.max_per_origin = 1});
@@ -343,7 +343,7 @@ TEST_F(ClientAnswers, CompleteResponseReleasesTheConnection) {
   }
 }
 
-TEST_F(ClientAnswers, CallMayBePausedBeforeItHasAConnection) {
+TEST_F(ClientAnswers, CallMayBePausedBeforeItHasConnection) {
   http::Call call = client_.send(kUrl, listener_);
   call.pause();
   turns();
@@ -398,7 +398,7 @@ TEST_F(ClientAnswers, DecompressionBombIsStoppedDuringInflation) {
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientAnswers, InflationStopsWhileTheCallIsPaused) {
+TEST_F(ClientAnswers, InflationStopsWhileCallIsPaused) {
   http::Call call = client_.send(kUrl, listener_, {.decompress = true});
   listener_.on_told = [&](const std::string& what) {
     if (what == "body") call.pause();
@@ -424,7 +424,7 @@ TEST_F(ClientAnswers, InflationStopsWhileTheCallIsPaused) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientAnswers, MalformedOrTruncatedGzipBodyIsAnError) {
+TEST_F(ClientAnswers, MalformedOrTruncatedGzipBodyIsError) {
   const std::string packed = gzip("hello, hello, hello");
   for (const std::string& body :
        {std::string("hello"), packed.substr(0, packed.size() - 1), packed + "x"}) {
@@ -435,7 +435,7 @@ TEST_F(ClientAnswers, MalformedOrTruncatedGzipBodyIsAnError) {
   }
 }
 
-TEST_F(ClientAnswers, SeveralCodingsAreAnErrorIfDecompressionIsEnabled) {
+TEST_F(ClientAnswers, SeveralCodingsAreErrorIfDecompressionIsEnabled) {
   for (const char* codings : {"gzip, deflate", "deflate, gzip", "gzip, br", "br, gzip",
                               "gzip\r\nContent-Encoding: gzip"}) {
     const std::string answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Encoding: " +
@@ -456,7 +456,7 @@ TEST_F(ClientAnswers, SeveralCodingsAreAnErrorIfDecompressionIsEnabled) {
   EXPECT_EQ(outcome_.text(), "hello");
 }
 
-TEST_F(ClientAnswers, ResponseMayHaveMoreThanAHundredFields) {
+TEST_F(ClientAnswers, ResponseMayHaveMoreThanHundredFields) {
   std::string answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n";
   for (int i = 0; i < 1'000; ++i) answer += "X-" + std::to_string(i) + ": y\r\n";
   ask_and_answer(outcome_, answer + "\r\nok");

@@ -44,7 +44,7 @@ TEST_F(ClientDefaults, UrlsAreRelativeToBaseUrl) {
   EXPECT_THAT(sent("http://b.example/c"), StartsWith("GET /c HTTP/1.1\r\nHost: b.example\r\n"));
 }
 
-TEST_F(ClientDefaults, DefaultFieldsAreAddedUnlessTheCallHasThem) {
+TEST_F(ClientDefaults, DefaultFieldsAreAddedUnlessCallHasThem) {
   make_client({.fields = fields_of({{"X-A", "1"}, {"X-A", "2"}, {"X-B", "3"}})});
   EXPECT_THAT(sent(kUrl), HasSubstr("X-A: 1\r\nX-A: 2\r\nX-B: 3\r\n"));
   const std::string own = sent(kUrl, {.fields = fields_of({{"x-a", "own"}})});
@@ -53,7 +53,7 @@ TEST_F(ClientDefaults, DefaultFieldsAreAddedUnlessTheCallHasThem) {
   EXPECT_THAT(own, Not(HasSubstr("X-A: ")));
 }
 
-TEST_F(ClientDefaults, SecretsOfTheClientAreForItsBaseUrlOnly) {
+TEST_F(ClientDefaults, SecretsOfClientAreForItsBaseUrlOnly) {
   make_client({.base_url = "http://a.example/",
                .fields = fields_of({{"Cookie", "a=1"}, {"X-A", "1"}}),
                .credentials = http::Credentials{"ada", "secret"}});
@@ -66,7 +66,7 @@ TEST_F(ClientDefaults, SecretsOfTheClientAreForItsBaseUrlOnly) {
   EXPECT_THAT(other, Not(HasSubstr("Authorization")));
 }
 
-TEST_F(ClientDefaults, CredentialsOfTheCallReplaceThoseOfTheClient) {
+TEST_F(ClientDefaults, CredentialsOfCallReplaceThoseOfClient) {
   make_client({.base_url = "http://ada:sec%20ret@a.example/"});
   EXPECT_THAT(sent("x"), HasSubstr("Authorization: Basic YWRhOnNlYyByZXQ=\r\n"));
   EXPECT_THAT(sent("x", {.credentials = http::Credentials{"bob", ""}}),

@@ -119,7 +119,7 @@ TEST_F(ClientHttp2, BodyIsSent) {
   EXPECT_EQ(opened, 1);
 }
 
-TEST_F(ClientHttp2, UploadFollowsTheReaderBackPressure) {
+TEST_F(ClientHttp2, UploadFollowsReaderBackPressure) {
   keep();
   Hearer hearer;
   http::Call call =
@@ -160,7 +160,7 @@ TEST_F(ClientHttp2, SizedUploadEndsAtItsSize) {
   EXPECT_EQ(hearer.told.back(), "closed");
 }
 
-TEST_F(ClientHttp2, ExpectContinueDefersTheBody) {
+TEST_F(ClientHttp2, ExpectContinueDefersBody) {
   std::string expectation;
   Exchange waiting;
   on_request = [&](Exchange exchange) {
@@ -196,7 +196,7 @@ TEST_F(ClientHttp2, ExpectContinueTimesOut) {
   EXPECT_EQ(outcome.text(), "late");
 }
 
-TEST_F(ClientHttp2, TrailersFollowABody) {
+TEST_F(ClientHttp2, TrailersFollowBody) {
   on_request = [](Exchange exchange) {
     exchange.begin(Status::ok);
     exchange.write("body");
@@ -209,7 +209,7 @@ TEST_F(ClientHttp2, TrailersFollowABody) {
   EXPECT_EQ(hearer.trailers, "9");
 }
 
-TEST_F(ClientHttp2, TrailersMayFollowAnEmptyBody) {
+TEST_F(ClientHttp2, TrailersMayFollowEmptyBody) {
   on_request = [](Exchange exchange) {
     exchange.begin(Status::ok);
     exchange.end(fields_of({{"X-Sum", "0"}}));
@@ -235,7 +235,7 @@ TEST_F(ClientHttp2, TeFieldAnnouncesTrailerSupport) {
   EXPECT_EQ(seen, ";trailers;");
 }
 
-TEST_F(ClientHttp2, InformationalResponsesMayPrecedeTheResponse) {
+TEST_F(ClientHttp2, InformationalResponsesMayPrecedeResponse) {
   on_request = [](Exchange exchange) {
     exchange.inform(Status::early_hints, fields_of({{"Link", "</a>"}}));
     exchange.respond("x");
@@ -298,7 +298,7 @@ TEST_F(ClientHttp2, BodyIsHeldBackWhilePaused) {
   EXPECT_FALSE(hearer.error);
 }
 
-TEST_F(ClientHttp2, CompleteResponseIsReadAfterTheConnectionClosed) {
+TEST_F(ClientHttp2, CompleteResponseIsReadAfterConnectionClosed) {
   Hearer hearer;
   http::Call call = client_.send("http://a/", hearer, {});
   call.pause();
@@ -331,7 +331,7 @@ TEST_F(ClientHttp2, CancelledCallResetsOnlyItsStream) {
   EXPECT_EQ(client_.metrics().connections, 1u);
 }
 
-TEST_F(ClientHttp2, DeadlineResetsOnlyTheStream) {
+TEST_F(ClientHttp2, DeadlineResetsOnlyStream) {
   keep();
   Outcome a, b;
   const http::Call first = fetch(a, {.deadline = 1s}), second = fetch(b);

@@ -54,7 +54,7 @@ class ClientHttp2Peers : public Http2PeerTest {
   }
 };
 
-TEST_F(ClientHttp2Peers, ConnectionBeginsWithThePreface) {
+TEST_F(ClientHttp2Peers, ConnectionBeginsWithPreface) {
   Outcome outcome;
   const http::Call call = fetch(outcome);
   turns();
@@ -102,7 +102,7 @@ TEST_F(ClientHttp2Peers, RefusedStreamIsRetried) {
   EXPECT_EQ(client_.metrics().repeated, 1u);
 }
 
-TEST_F(ClientHttp2Peers, RefusedStreamIsRetriedAFewTimesOnly) {
+TEST_F(ClientHttp2Peers, RefusedStreamIsRetriedFewTimesOnly) {
   Outcome outcome;
   const http::Call call = fetch(outcome);
   turns();
@@ -164,7 +164,7 @@ TEST_F(ClientHttp2Peers, NoStreamIsOpenedAfterGoaway) {
   EXPECT_EQ(a.text(), "ok");
 }
 
-TEST_F(ClientHttp2Peers, GetIsRetriedWhenAUsedConnectionCloses) {
+TEST_F(ClientHttp2Peers, GetIsRetriedWhenUsedConnectionCloses) {
   begin2();
   Outcome a, b;
   const http::Call first = fetch(a), second = post(b);
@@ -180,7 +180,7 @@ TEST_F(ClientHttp2Peers, GetIsRetriedWhenAUsedConnectionCloses) {
   EXPECT_EQ(client_.metrics().repeated, 1u);
 }
 
-TEST_F(ClientHttp2Peers, NothingIsRetriedFromAFreshConnection) {
+TEST_F(ClientHttp2Peers, NothingIsRetriedFromFreshConnection) {
   Outcome a;
   const http::Call call = fetch(a);
   turns();
@@ -205,7 +205,7 @@ TEST_F(ClientHttp2Peers, StartedResponseIsNotRetried) {
 
 // ---- a server that stops answering
 
-TEST_F(ClientHttp2Peers, CallAfterADeadlineInSilenceUsesANewConnection) {
+TEST_F(ClientHttp2Peers, CallAfterDeadlineInSilenceUsesNewConnection) {
   begin2();
   Outcome a, b;
   const http::Call first = fetch(a, {.deadline = 1s});
@@ -224,7 +224,7 @@ TEST_F(ClientHttp2Peers, CallAfterADeadlineInSilenceUsesANewConnection) {
   EXPECT_EQ(b.text(), "ok");
 }
 
-TEST_F(ClientHttp2Peers, ActiveCallsOfASilentConnectionContinue) {
+TEST_F(ClientHttp2Peers, ActiveCallsOfSilentConnectionContinue) {
   begin2();
   Outcome late, patient, next;
   const http::Call first = fetch(late, {.deadline = 1s}), second = fetch(patient);
@@ -245,7 +245,7 @@ TEST_F(ClientHttp2Peers, ActiveCallsOfASilentConnectionContinue) {
   EXPECT_FALSE(next.is_there());
 }
 
-TEST_F(ClientHttp2Peers, WaitingCallTakesTheSlotOfASilentConnection) {
+TEST_F(ClientHttp2Peers, WaitingCallTakesSlotOfSilentConnection) {
   make_client2({.max_per_origin = 1}, {.max_streams = 1});
   begin2();
   Outcome late, waiting;
@@ -260,7 +260,7 @@ TEST_F(ClientHttp2Peers, WaitingCallTakesTheSlotOfASilentConnection) {
   EXPECT_EQ(client_.metrics().connections, 1u);
 }
 
-TEST_F(ClientHttp2Peers, AnyFrameShowsThatTheServerResponds) {
+TEST_F(ClientHttp2Peers, AnyFrameShowsThatServerResponds) {
   begin2();
   Outcome a, b;
   const http::Call first = fetch(a, {.deadline = 1s});
@@ -277,7 +277,7 @@ TEST_F(ClientHttp2Peers, AnyFrameShowsThatTheServerResponds) {
 }
 
 // The response may be late only because connecting took so long.
-TEST_F(ClientHttp2Peers, SilentConnectionNewerThanTheCallIsKept) {
+TEST_F(ClientHttp2Peers, SilentConnectionNewerThanCallIsKept) {
   Outcome a, b;
   const http::Call first = fetch(a, {.deadline = 1s});
   turns();
@@ -341,7 +341,7 @@ TEST_F(ClientHttp2Silence, UnresponsiveServerGetsNoNewCalls) {
   EXPECT_TRUE(peer().is_ended || peer().is_closed);
 }
 
-TEST_F(ClientHttp2Silence, PingReplyKeepsTheConnection) {
+TEST_F(ClientHttp2Silence, PingReplyKeepsConnection) {
   EXPECT_TRUE(cancel_after(2s));
   EXPECT_EQ(pings(), 1);
   answer_pings();
@@ -352,7 +352,7 @@ TEST_F(ClientHttp2Silence, PingReplyKeepsTheConnection) {
   EXPECT_EQ(peers.size(), 1u);
 }
 
-TEST_F(ClientHttp2Silence, AnyFrameKeepsTheConnection) {
+TEST_F(ClientHttp2Silence, AnyFrameKeepsConnection) {
   EXPECT_TRUE(cancel_after(2s));
   peer().answer(frame(kSettings, 0, 0));
   turns();
@@ -362,7 +362,7 @@ TEST_F(ClientHttp2Silence, AnyFrameKeepsTheConnection) {
   EXPECT_EQ(peers.size(), 1u);
 }
 
-TEST_F(ClientHttp2Silence, ActiveCallsOfAnUnresponsiveServerContinue) {
+TEST_F(ClientHttp2Silence, ActiveCallsOfUnresponsiveServerContinue) {
   Outcome patient;
   const http::Call call = fetch(patient);
   EXPECT_TRUE(cancel_after(2s));
@@ -385,7 +385,7 @@ coro::Task<void> fetch_within(http::Client* client, Nanos time, std::vector<std:
   told->push_back(text ? *text : text.error() == Error::deadline ? "late" : "failed");
 }
 
-TEST_F(ClientHttp2Silence, CoroutineWithADeadlineLeavesASilentConnection) {
+TEST_F(ClientHttp2Silence, CoroutineWithDeadlineLeavesSilentConnection) {
   std::vector<std::string> told;
   coro::Scope scope(loop_);
   for (int i = 0; i < 3; ++i) {
@@ -418,7 +418,7 @@ TEST_F(ClientHttp2Peers, ResetEndsOneCall) {
   EXPECT_EQ(client_.metrics().connections, 1u);
 }
 
-TEST_F(ClientHttp2Peers, ContentLengthMismatchIsAnError) {
+TEST_F(ClientHttp2Peers, ContentLengthMismatchIsError) {
   const std::string head = std::string(kHead200) + field("content-length", "5");
   for (const std::string& body : {std::string("1234"), std::string("123456")}) {
     Outcome outcome;
@@ -458,7 +458,7 @@ TEST_F(ClientHttp2Peers, MalformedResponsesAreRefused) {
   }
 }
 
-TEST_F(ClientHttp2Peers, ResponsesMayHaveMoreThanAHundredFields) {
+TEST_F(ClientHttp2Peers, ResponsesMayHaveMoreThanHundredFields) {
   std::string fields;
   for (int i = 0; i < 300; ++i) fields += field("x", "y");
   const std::string answer = head_of(1, std::string(kHead200) + fields) +
@@ -592,7 +592,7 @@ TEST_F(ClientHttp2Peers, UploadIsDrainedBySmallFrames) {
   EXPECT_EQ(hearer.told.back(), "drained");
 }
 
-TEST_F(ClientHttp2Peers, ZeroWindowHoldsBackTheBody) {
+TEST_F(ClientHttp2Peers, ZeroWindowHoldsBackBody) {
   const std::string body(100'000, 'x');
   Outcome outcome;
   const http::Call get = fetch(outcome);
@@ -618,7 +618,7 @@ TEST_F(ClientHttp2Peers, ZeroWindowHoldsBackTheBody) {
   EXPECT_EQ(posted.text(), "thanks");
 }
 
-TEST_F(ClientHttp2Peers, CallWaitsForAServerThatAllowsNoStreams) {
+TEST_F(ClientHttp2Peers, CallWaitsForServerThatAllowsNoStreams) {
   make_client2({.max_per_origin = 1});
   Outcome first, outcome;
   const http::Call begun = fetch(first);
@@ -638,7 +638,7 @@ TEST_F(ClientHttp2Peers, CallWaitsForAServerThatAllowsNoStreams) {
   EXPECT_EQ(outcome.text(), "ok");
 }
 
-TEST_F(ClientHttp2Peers, EarlyResponseStopsTheUpload) {
+TEST_F(ClientHttp2Peers, EarlyResponseStopsUpload) {
   Hearer hearer;
   http::Call call = client_.send(kUrl, hearer, {.method = Method::post, .upload = 10});
   call.write("abc");
@@ -655,7 +655,7 @@ TEST_F(ClientHttp2Peers, EarlyResponseStopsTheUpload) {
 
 // ---- floods
 
-TEST_F(ClientHttp2Peers, FloodsCloseTheConnection) {
+TEST_F(ClientHttp2Peers, FloodsCloseConnection) {
   const std::string useless[] = {frame(kPing, 0, 0, "01234567"), frame(kSettings, 0, 0),
                                  frame(kWindow, 0, 0, number(1)), frame(kData, 0, 1)};
   for (const std::string& each : useless) {

@@ -82,7 +82,7 @@ TEST_F(ClientHttp2Secure, ServerMaySelectHttp1) {
   EXPECT_EQ(client_.metrics().connections, 4u);
 }
 
-TEST_F(ClientHttp2Secure, WebSocketSharesTheConnection) {
+TEST_F(ClientHttp2Secure, WebSocketSharesConnection) {
   serve({"h2", "http/1.1"});
   make_client();
   EXPECT_THAT(versions(1), ::testing::Each(Version::http_2));
@@ -101,7 +101,7 @@ TEST_F(ClientHttp2Secure, WebSocketSharesTheConnection) {
   EXPECT_EQ(server_.metrics().accepted, 1u);
 }
 
-TEST_F(ClientHttp2Secure, WebSocketFallsBackToAnHttp1Server) {
+TEST_F(ClientHttp2Secure, WebSocketFallsBackToHttp1Server) {
   serve({"http/1.1"});
   make_client();
   Party here;
@@ -157,7 +157,7 @@ TEST_F(ClientHttp2WithoutTunnels, WebSocketUsesItsOwnConnection) {
   EXPECT_EQ(peers_.size(), 1u);
 }
 
-TEST_F(ClientHttp2WithoutTunnels, UnsupportedUpgradeIsAnError) {
+TEST_F(ClientHttp2WithoutTunnels, UnsupportedUpgradeIsError) {
   make_client();
   Hearer hearer;
   const http::Call call = client_.send(url_, hearer, {.upgrade = "echo"});

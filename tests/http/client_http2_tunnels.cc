@@ -71,7 +71,7 @@ class ClientTunnels : public Http2PairTest {
   std::unique_ptr<TunnelEnd> there_;
 };
 
-TEST_F(ClientTunnels, RequestLooksLikeAnHttp1Upgrade) {
+TEST_F(ClientTunnels, RequestLooksLikeHttp1Upgrade) {
   std::string seen;
   on_request = [&](Exchange exchange) {
     const http::Request& request = exchange.request();
@@ -202,7 +202,7 @@ TEST_F(ClientTunnels, ServerSideMayEndFirst) {
   expect_well();
 }
 
-TEST_F(ClientTunnels, EitherSideMayResetATunnel) {
+TEST_F(ClientTunnels, EitherSideMayResetTunnel) {
   open();
   mine_->stream.abort();
   turns();
@@ -217,7 +217,7 @@ TEST_F(ClientTunnels, EitherSideMayResetATunnel) {
 }
 
 // Either side may have ended its direction before.
-TEST_F(ClientTunnels, TunnelMayBeResetAfterAHalfClose) {
+TEST_F(ClientTunnels, TunnelMayBeResetAfterHalfClose) {
   for (const int which : {0, 1, 2, 3}) {
     SCOPED_TRACE(which);
     open();
@@ -250,7 +250,7 @@ TEST_F(ClientTunnels, DestroyedServerResetsTunnels) {
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientTunnels, TunnelsEndWithTheLoop) {
+TEST_F(ClientTunnels, TunnelsEndWithLoop) {
   open();
   const std::unique_ptr<TunnelEnd> mine = std::move(mine_), there = std::move(there_);
   owned_.reset();
@@ -282,7 +282,7 @@ TEST_F(ClientTunnels, UnclaimedTunnelIsClosed) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientTunnels, ReleasedTunnelTimesOutWaitingForThePeer) {
+TEST_F(ClientTunnels, ReleasedTunnelTimesOutWaitingForPeer) {
   open();
   mine_.reset();
   turns();
@@ -312,7 +312,7 @@ TEST_F(ClientTunnels, HalfClosedTunnelContinuesToReceive) {
   EXPECT_EQ(mine_->recorder.closed_calls, 0);
 }
 
-TEST_F(ClientTunnels, BackPressureStopsTheServer) {
+TEST_F(ClientTunnels, BackPressureStopsServer) {
   open();
   mine_->stream.pause();
   const std::string much(4'000'000, 'x');
@@ -325,7 +325,7 @@ TEST_F(ClientTunnels, BackPressureStopsTheServer) {
   EXPECT_EQ(mine_->recorder.received, much);
 }
 
-TEST_F(ClientTunnels, BackPressureStopsTheClient) {
+TEST_F(ClientTunnels, BackPressureStopsClient) {
   open();
   there_->stream.pause();
   const std::string much(4'000'000, 'y');
@@ -347,7 +347,7 @@ TEST_F(ClientTunnels, ServerWithoutTunnelsRespondsNotImplemented) {
   EXPECT_EQ(here_.body, "hello\n");
 }
 
-TEST_F(ClientTunnels, RefusedTunnelKeepsTheConnection) {
+TEST_F(ClientTunnels, RefusedTunnelKeepsConnection) {
   on_request = [](Exchange exchange) { exchange.respond(Status::forbidden, "no"); };
   ask();
   turns();
@@ -371,7 +371,7 @@ TEST_F(ClientTunnels, RedirectedTunnelIsRequestedElsewhere) {
   EXPECT_THAT(here_.told, ElementsAre("upgraded talk"));
 }
 
-TEST_F(ClientTunnels, TunnelsOfADrainingServerContinue) {
+TEST_F(ClientTunnels, TunnelsOfDrainingServerContinue) {
   open();
   bool is_drained = false;
   server_.drain(100s, [&] { is_drained = true; });
@@ -411,7 +411,7 @@ TEST_F(ClientTunnels, CancelledTunnelResetsItsStream) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientTunnels, EverythingMayBeDestroyedInTheCallbacks) {
+TEST_F(ClientTunnels, EverythingMayBeDestroyedInCallbacks) {
   here_.on_told = [&](const std::string&) {
     call_ = {};
     client_ = {};
@@ -530,7 +530,7 @@ class ClientTunnelPeers : public Http2PeerTest {
   std::unique_ptr<TunnelEnd> mine_;
 };
 
-TEST_F(ClientTunnelPeers, TunnelWaitsForTheServerSettings) {
+TEST_F(ClientTunnelPeers, TunnelWaitsForServerSettings) {
   ask();
   Outcome outcome;
   const http::Call other = fetch(outcome);
@@ -546,7 +546,7 @@ TEST_F(ClientTunnelPeers, TunnelWaitsForTheServerSettings) {
   EXPECT_EQ(outcome.text(), "ok");
 }
 
-TEST_F(ClientTunnelPeers, UnsupportedTunnelIsAnError) {
+TEST_F(ClientTunnelPeers, UnsupportedTunnelIsError) {
   for (const std::string& settings : {frame(kSettings, 0, 0), offer(0)}) {
     SCOPED_TRACE(settings.size());
     const std::size_t index = peers.size();
@@ -588,7 +588,7 @@ TEST_F(ClientTunnelPeers, WaitingTunnelMayBeCancelled) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientTunnelPeers, WaitingTunnelHasADeadline) {
+TEST_F(ClientTunnelPeers, WaitingTunnelHasDeadline) {
   ask({.upgrade = "talk", .deadline = 5s});
   pass(6s);
   EXPECT_EQ(here_.error, Error::deadline);
@@ -604,7 +604,7 @@ TEST_F(ClientTunnelPeers, WaitingTunnelFailsWithItsConnection) {
   EXPECT_EQ(peers.size(), 1u);
 }
 
-TEST_F(ClientTunnelPeers, ClientMayBeDestroyedWhileATunnelWaits) {
+TEST_F(ClientTunnelPeers, ClientMayBeDestroyedWhileTunnelWaits) {
   ask();
   client_ = {};
   turns();
@@ -659,7 +659,7 @@ TEST_F(ClientTunnelPeers, TunnelContinuesAfterGoaway) {
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientTunnelPeers, DataArrivingWithTheHeaderSectionIsDelivered) {
+TEST_F(ClientTunnelPeers, DataArrivingWithHeaderSectionIsDelivered) {
   ask();
   greet(peer(), offer());
   peer().answer(head_of(1) + frame(kData, 0, 1, "early") + frame(kData, kEndStream, 1, " end"));
@@ -691,7 +691,7 @@ TEST_F(ClientTunnelPeers, InformationalResponsesAreReported) {
   EXPECT_THAT(here_.told, ElementsAre("103", "upgraded talk"));
 }
 
-TEST_F(ClientTunnelPeers, TrailersEndTheTunnel) {
+TEST_F(ClientTunnelPeers, TrailersEndTunnel) {
   open();
   peer().answer(frame(kHeaders, kEndHeaders | kEndStream, 1, field("x", "y")));
   turns();
@@ -718,7 +718,7 @@ TEST_F(ClientTunnelPeers, TunnelResetIsReported) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientTunnelPeers, TunnelIsResetWhenTheConnectionIsReset) {
+TEST_F(ClientTunnelPeers, TunnelIsResetWhenConnectionIsReset) {
   open();
   peer().stream().abort();
   turns();
@@ -726,7 +726,7 @@ TEST_F(ClientTunnelPeers, TunnelIsResetWhenTheConnectionIsReset) {
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientTunnelPeers, TunnelIsResetWhenTheConnectionReachesEof) {
+TEST_F(ClientTunnelPeers, TunnelIsResetWhenConnectionReachesEof) {
   open();
   peer().stream().end();
   turns();
@@ -755,7 +755,7 @@ TEST_F(ClientTunnelPeers, WindowUpdatesCoverOnlyReadData) {
   EXPECT_EQ(mine_->recorder.received.size(), 10'000u);
 }
 
-TEST_F(ClientTunnelPeers, TunnelWritesWaitForTheWindow) {
+TEST_F(ClientTunnelPeers, TunnelWritesWaitForWindow) {
   ask();
   greet(peer(), offer() + setting(4, 0));
   peer().answer(head_of(1));
@@ -827,7 +827,7 @@ TEST_F(ClientTunnelPeers, ErrorResponseMustMatchItsContentLength) {
   }
 }
 
-TEST_F(ClientTunnelPeers, TunnelWithATooLongHeaderSectionIsRefused) {
+TEST_F(ClientTunnelPeers, TunnelWithTooLongHeaderSectionIsRefused) {
   std::string head(kHead200);
   for (int i = 0; i < 100; ++i) head += field("x", std::string(100, 'y'));
   make_client2({.max_head = 8192});
@@ -838,7 +838,7 @@ TEST_F(ClientTunnelPeers, TunnelWithATooLongHeaderSectionIsRefused) {
   EXPECT_EQ(here_.error, HttpError::malformed_response);
 }
 
-TEST_F(ClientTunnelPeers, DataBeyondTheWindowResetsTheTunnel) {
+TEST_F(ClientTunnelPeers, DataBeyondWindowResetsTunnel) {
   make_client2({}, {.stream_window = 1024});
   open();
   mine_->stream.pause();

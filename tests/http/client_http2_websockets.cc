@@ -61,7 +61,7 @@ TEST_F(ClientHttp2WebSockets, WebSocketWorksAlongsideCalls) {
   EXPECT_EQ(opened, 1);
 }
 
-TEST_F(ClientHttp2WebSockets, ClientClosesTheWebSocket) {
+TEST_F(ClientHttp2WebSockets, ClientClosesWebSocket) {
   connect();
   here_.socket.close(CloseCode::normal, "bye");
   turns();
@@ -70,7 +70,7 @@ TEST_F(ClientHttp2WebSockets, ClientClosesTheWebSocket) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientHttp2WebSockets, ServerClosesTheWebSocket) {
+TEST_F(ClientHttp2WebSockets, ServerClosesWebSocket) {
   connect();
   there_.socket.close(CloseCode::normal, "bye");
   turns();
@@ -155,7 +155,7 @@ TEST_F(ClientHttp2WebSockets, ProtocolAndCompressionAreNegotiated) {
   EXPECT_THAT(there_.told, ElementsAre("text " + text));
 }
 
-TEST_F(ClientHttp2WebSockets, LongMessagesReachASlowReader) {
+TEST_F(ClientHttp2WebSockets, LongMessagesReachSlowReader) {
   connect();
   there_.socket.pause();
   const std::string text(900'000, 'z');
@@ -188,14 +188,14 @@ TEST_F(ClientHttp2WebSockets, SilentWebSocketIsClosed) {
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientHttp2WebSockets, RefusedUpgradeIsAnError) {
+TEST_F(ClientHttp2WebSockets, RefusedUpgradeIsError) {
   on_request = [](Exchange exchange) { exchange.respond(http::Status::not_found); };
   connect();
   EXPECT_EQ(here_.error, HttpError::not_upgraded);
   EXPECT_EQ(client_.metrics().idle, 1u);
 }
 
-TEST_F(ClientHttp2WebSockets, ConnectReachesTheDeadlineOfItsCall) {
+TEST_F(ClientHttp2WebSockets, ConnectReachesDeadlineOfItsCall) {
   std::vector<Exchange> kept;
   on_request = [&](Exchange exchange) { kept.push_back(std::move(exchange)); };
   connect({}, {.deadline = 3s});

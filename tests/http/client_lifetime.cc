@@ -107,7 +107,7 @@ TEST_F(ClientLifetime, PauseAndResumeInEveryCallbackLosesNothing) {
   }
 }
 
-TEST_F(ClientLifetime, ClientMayBeDestroyedWhenAFetchCompletes) {
+TEST_F(ClientLifetime, ClientMayBeDestroyedWhenFetchCompletes) {
   int times = 0;
   const http::Call call = client_.fetch(kUrl, [&](Result<http::Response> response) {
     ++times;
@@ -121,7 +121,7 @@ TEST_F(ClientLifetime, ClientMayBeDestroyedWhenAFetchCompletes) {
   EXPECT_FALSE(call.is_open());
 }
 
-TEST_F(ClientLifetime, ClientMayBeDestroyedWhenAnErrorIsReported) {
+TEST_F(ClientLifetime, ClientMayBeDestroyedWhenErrorIsReported) {
   for (const std::string_view url : {"", "http://a.example/"}) {
     make_client();
     open_error = std::make_error_code(std::errc::connection_refused);
@@ -137,7 +137,7 @@ TEST_F(ClientLifetime, ClientMayBeDestroyedWhenAnErrorIsReported) {
   }
 }
 
-TEST_F(ClientLifetime, ClientMayBeDestroyedAtADeadline) {
+TEST_F(ClientLifetime, ClientMayBeDestroyedAtDeadline) {
   Outcome outcome;
   int times = 0;
   const http::Call call = client_.fetch(kUrl,
@@ -200,7 +200,7 @@ TEST_F(ClientLifetime, CallMayOutliveItsClientAndItsLoop) {
   EXPECT_FALSE(outcome.is_there());
 }
 
-TEST_F(ClientLifetime, IdleConnectionMayOutliveTheLoop) {
+TEST_F(ClientLifetime, IdleConnectionMayOutliveLoop) {
   warm_up();
   peers.clear();
   owned_.reset();
@@ -209,7 +209,7 @@ TEST_F(ClientLifetime, IdleConnectionMayOutliveTheLoop) {
 
 // ---- deadlines
 
-TEST_F(ClientLifetime, DeadlineEndsACallInEachPhase) {
+TEST_F(ClientLifetime, DeadlineEndsCallInEachPhase) {
   const std::vector<std::string_view> phases{
       "",                                                                // Without an answer.
       "HTTP/1.1 103 Early Hints\r\n\r\n",                                // Before its head,
@@ -234,7 +234,7 @@ TEST_F(ClientLifetime, DeadlineEndsACallInEachPhase) {
   }
 }
 
-TEST_F(ClientLifetime, DeadlineEndsACallBeforeItHasAConnection) {
+TEST_F(ClientLifetime, DeadlineEndsCallBeforeItHasConnection) {
   Outcome outcome;
   const http::Call call = fetch(outcome, {.deadline = 1ns});
   clock_.advance(1s);
@@ -243,7 +243,7 @@ TEST_F(ClientLifetime, DeadlineEndsACallBeforeItHasAConnection) {
   EXPECT_EQ(outcome.error(), Error::deadline);
 }
 
-TEST_F(ClientLifetime, DeadlineAppliesWhileACallIsPaused) {
+TEST_F(ClientLifetime, DeadlineAppliesWhileCallIsPaused) {
   Outcome outcome;
   http::Call call = fetch(outcome, {.deadline = 1s});
   turns();
@@ -252,7 +252,7 @@ TEST_F(ClientLifetime, DeadlineAppliesWhileACallIsPaused) {
   EXPECT_EQ(outcome.error(), Error::deadline);
 }
 
-TEST_F(ClientLifetime, CallHasADefaultDeadlineOfThirtySeconds) {
+TEST_F(ClientLifetime, CallHasDefaultDeadlineOfThirtySeconds) {
   Outcome outcome, endless;
   const http::Call call = fetch(outcome), another = fetch(endless, {.deadline = Nanos{0}});
   turns();

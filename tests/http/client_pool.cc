@@ -37,7 +37,7 @@ TEST_F(ClientPool, ConnectionIsReused) {
 }
 
 // A response that arrives between two calls would be taken for the response to the second.
-TEST_F(ClientPool, ConnectionIsNotReusedAfterAnUnsolicitedResponse) {
+TEST_F(ClientPool, ConnectionIsNotReusedAfterUnsolicitedResponse) {
   warm_up();
   peer().answer("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nEVIL");
   Outcome second;
@@ -50,7 +50,7 @@ TEST_F(ClientPool, ConnectionIsNotReusedAfterAnUnsolicitedResponse) {
   EXPECT_TRUE(peer().is_closed);
 }
 
-TEST_F(ClientPool, ConnectionIsNotReusedAfterAnUndetectedEof) {
+TEST_F(ClientPool, ConnectionIsNotReusedAfterUndetectedEof) {
   warm_up();
   peer().stream().end();
   Outcome second;
@@ -64,7 +64,7 @@ TEST_F(ClientPool, ConnectionIsNotReusedAfterAnUndetectedEof) {
   EXPECT_EQ(peer().heard(), "");
 }
 
-TEST_F(ClientPool, ConnectionClosedByTheServerIsNotReused) {
+TEST_F(ClientPool, ConnectionClosedByServerIsNotReused) {
   Outcome first;
   ask_and_answer(first, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
   EXPECT_EQ(first.status(), 200);
@@ -98,7 +98,7 @@ TEST_F(ClientPool, MostRecentlyUsedConnectionIsUsedFirst) {
   EXPECT_THAT(peer(1).heard(), IsEmpty());
 }
 
-TEST_F(ClientPool, EofOrDataClosesAnIdleConnection) {
+TEST_F(ClientPool, EofOrDataClosesIdleConnection) {
   warm_up();
   peer(0).stream().end();
   turns();
@@ -118,7 +118,7 @@ TEST_F(ClientPool, IdleConnectionIsClosedAfterItsTimeout) {
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientPool, IdleConnectionIsClosedASecondBeforeTheServerTimeout) {
+TEST_F(ClientPool, IdleConnectionIsClosedOneSecondBeforeServerTimeout) {
   Outcome first;
   ask_and_answer(first,
                  "HTTP/1.1 200 OK\r\nKeep-Alive: max=9, Timeout=5\r\nContent-Length: 0\r\n\r\n");
@@ -128,13 +128,13 @@ TEST_F(ClientPool, IdleConnectionIsClosedASecondBeforeTheServerTimeout) {
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientPool, ConnectionWithATooShortServerTimeoutIsNotKept) {
+TEST_F(ClientPool, ConnectionWithTooShortServerTimeoutIsNotKept) {
   Outcome first;
   ask_and_answer(first, "HTTP/1.1 200 OK\r\nKeep-Alive: timeout=1\r\nContent-Length: 0\r\n\r\n");
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientPool, NoConnectionIsKeptIfTheIdleTimeoutIsZero) {
+TEST_F(ClientPool, NoConnectionIsKeptIfIdleTimeoutIsZero) {
   make_client({.idle_timeout = Nanos{0}});
   Outcome first;
   ask_and_answer(first, kOk);
@@ -142,7 +142,7 @@ TEST_F(ClientPool, NoConnectionIsKeptIfTheIdleTimeoutIsZero) {
   EXPECT_EQ(client_.metrics().connections, 0u);
 }
 
-TEST_F(ClientPool, IdleTimeoutDoesNotEndACall) {
+TEST_F(ClientPool, IdleTimeoutDoesNotEndCall) {
   warm_up();
   Outcome second;
   const http::Call call = fetch(second, {.deadline = Nanos{0}});
@@ -175,7 +175,7 @@ TEST_F(ClientPool, OriginsDoNotShareConnections) {
   EXPECT_THAT(peer(1).heard(), HasSubstr("GET /again "));
 }
 
-TEST_F(ClientPool, CallsBeyondTheLimitWaitInOrder) {
+TEST_F(ClientPool, CallsBeyondLimitWaitInOrder) {
   make_client({.max_per_origin = 2});
   Outcome outcomes[5];
   std::vector<http::Call> calls;
@@ -197,7 +197,7 @@ TEST_F(ClientPool, CallsBeyondTheLimitWaitInOrder) {
   EXPECT_THAT(peer(2).heard(), StartsWith("GET /4 "));
 }
 
-TEST_F(ClientPool, LongestWaitingCallGetsTheFirstFreeConnection) {
+TEST_F(ClientPool, LongestWaitingCallGetsFirstFreeConnection) {
   make_client({.max_per_origin = 1});
   Outcome a, b, c;
   const http::Call first = get("http://a.example/1", a);
@@ -223,7 +223,7 @@ TEST_F(ClientPool, WaitingCallKeepsItsOwnDeadline) {
   EXPECT_EQ(client_.metrics().waiting, 0u);
 }
 
-TEST_F(ClientPool, OldestIdleConnectionIsClosedAtTheTotalLimit) {
+TEST_F(ClientPool, OldestIdleConnectionIsClosedAtTotalLimit) {
   make_client({.max_connections = 2});
   Outcome a, b, c;
   const http::Call first = get("http://a.example/", a);
@@ -282,7 +282,7 @@ TEST_F(ClientPool, CancelledCallFreesItsSlotForAnotherOrigin) {
 
 // ---- repeated requests
 
-TEST_F(ClientPool, GetThatCrossesServerCloseIsRetriedOnAFreshConnection) {
+TEST_F(ClientPool, GetThatCrossesServerCloseIsRetriedOnFreshConnection) {
   warm_up();
   Outcome outcome;
   const http::Call call = fetch(outcome);
@@ -323,7 +323,7 @@ TEST_F(ClientPool, RequestIsRetriedOnlyOnce) {
   EXPECT_EQ(peers.size(), 2u);
 }
 
-TEST_F(ClientPool, RetryDoesNotUseAnIdleConnection) {
+TEST_F(ClientPool, RetryDoesNotUseIdleConnection) {
   Outcome a, b, c;
   {
     const http::Call first = fetch(a), second = fetch(b);
@@ -340,7 +340,7 @@ TEST_F(ClientPool, RetryDoesNotUseAnIdleConnection) {
   EXPECT_EQ(peers.size(), 3u);
 }
 
-TEST_F(ClientPool, IdleConnectionIsClosedForARetryAtTheLimit) {
+TEST_F(ClientPool, IdleConnectionIsClosedForRetryAtLimit) {
   make_client({.max_per_origin = 2});
   Outcome a, b, c, d;
   {
@@ -360,7 +360,7 @@ TEST_F(ClientPool, IdleConnectionIsClosedForARetryAtTheLimit) {
   EXPECT_EQ(d.status(), 200);
 }
 
-TEST_F(ClientPool, NothingIsRetriedFromAFreshConnection) {
+TEST_F(ClientPool, NothingIsRetriedFromFreshConnection) {
   Outcome outcome;
   const http::Call call = fetch(outcome);
   turns();
@@ -370,7 +370,7 @@ TEST_F(ClientPool, NothingIsRetriedFromAFreshConnection) {
   EXPECT_EQ(peers.size(), 1u);
 }
 
-TEST_F(ClientPool, NothingIsRetriedAfterTheFirstResponseByte) {
+TEST_F(ClientPool, NothingIsRetriedAfterFirstResponseByte) {
   warm_up();
   Outcome outcome;
   const http::Call call = fetch(outcome);
@@ -395,7 +395,7 @@ TEST_F(ClientPool, PostIsNotRetried) {
   EXPECT_EQ(peers.size(), 1u);
 }
 
-TEST_F(ClientPool, PostWithAnIdempotencyKeyIsRetried) {
+TEST_F(ClientPool, PostWithIdempotencyKeyIsRetried) {
   warm_up();
   http::Fields fields;
   fields.add("Idempotency-Key", "7");
@@ -435,7 +435,7 @@ TEST_F(ClientPool, UnsentUploadIsRetried) {
 
 // ---- connections that cannot be made
 
-TEST_F(ClientPool, ConnectErrorIsTheErrorOfTheCall) {
+TEST_F(ClientPool, ConnectErrorIsErrorOfCall) {
   open_error = std::make_error_code(std::errc::connection_refused);
   Outcome outcome;
   const http::Call call = fetch(outcome);

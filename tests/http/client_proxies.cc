@@ -93,13 +93,13 @@ TEST_F(ClientProxies, TunnelToIpv6AddressUsesBrackets) {
   EXPECT_THAT(peer().heard(), StartsWith("CONNECT [2001:db8::1]:80 HTTP/1.1\r\n"));
 }
 
-TEST_F(ClientProxies, ProxyThatRefusesTunnelIsAnError) {
+TEST_F(ClientProxies, ProxyThatRefusesTunnelIsError) {
   use(ProxyKind::http_tunnel);
   EXPECT_EQ(error_after("HTTP/1.1 407 Who\r\nContent-Length: 0\r\n\r\n"), HttpError::proxy_refused);
   EXPECT_EQ(error_after("HTTP/1.1 502 No\r\n\r\n"), HttpError::proxy_refused);
 }
 
-TEST_F(ClientProxies, MalformedProxyResponseIsAnError) {
+TEST_F(ClientProxies, MalformedProxyResponseIsError) {
   use(ProxyKind::http_tunnel);
   EXPECT_EQ(error_after("SSH-2.0\r\n"), HttpError::bad_proxy);
   EXPECT_EQ(error_after("HTTP/1.1 200 Go\r\n\r\nand more"), HttpError::bad_proxy);
@@ -108,7 +108,7 @@ TEST_F(ClientProxies, MalformedProxyResponseIsAnError) {
   EXPECT_EQ(error_after(many), HttpError::bad_proxy);
 }
 
-TEST_F(ClientProxies, ProxyThatDisconnectsIsAnError) {
+TEST_F(ClientProxies, ProxyThatDisconnectsIsError) {
   use(ProxyKind::http_tunnel);
   {
     const http::Call call = begin();
@@ -200,7 +200,7 @@ TEST_F(ClientProxies, Socks5SendsCredentialsIfProxyRequiresThem) {
   EXPECT_THAT(peer().heard(), StartsWith("\x05\x01\x00\x03"s));
 }
 
-TEST_F(ClientProxies, Socks5RefusalIsAnError) {
+TEST_F(ClientProxies, Socks5RefusalIsError) {
   use(ProxyKind::socks5);
   EXPECT_EQ(error_after("\x05\xff"s), HttpError::proxy_refused);
   EXPECT_EQ(error_after("\x05\x02"s), HttpError::proxy_refused);  // We have none.
@@ -219,7 +219,7 @@ TEST_F(ClientProxies, Socks5RefusalIsAnError) {
             HttpError::bad_proxy);
 }
 
-TEST_F(ClientProxies, Socks5RejectionOfCredentialsIsAnError) {
+TEST_F(ClientProxies, Socks5RejectionOfCredentialsIsError) {
   use(ProxyKind::socks5, "me", "secret");
   EXPECT_EQ(error_after("\x05\x02\x01\x01"s), HttpError::proxy_refused);
   EXPECT_EQ(error_after("\x05\x02\x05\x00"s), HttpError::bad_proxy);

@@ -82,7 +82,7 @@ TEST_F(ClientRequests, CustomHostAndUserAgentTakePrecedence) {
   EXPECT_EQ(own, "GET / HTTP/1.1\r\nHost: b\r\nUser-Agent: me\r\n\r\n");
 }
 
-TEST_F(ClientRequests, InvalidRequestIsReportedByTheLoop) {
+TEST_F(ClientRequests, InvalidRequestIsReportedByLoop) {
   EXPECT_EQ(refused("no url"), std::errc::invalid_argument);
   EXPECT_EQ(refused("/relative"), std::errc::invalid_argument);
   EXPECT_EQ(refused("http://user:secret@a/"), std::errc::invalid_argument);
@@ -100,7 +100,7 @@ TEST_F(ClientRequests, InvalidRequestIsReportedByTheLoop) {
             std::errc::invalid_argument);
 }
 
-TEST_F(ClientRequests, ErrorsOfUrlsNameTheRemedy) {
+TEST_F(ClientRequests, ErrorsOfUrlsNameRemedy) {
   const std::error_code plain = refused("https://a/");
   EXPECT_EQ(plain, http::HttpError::https_without_tls);
   EXPECT_THAT(plain.message(), HasSubstr("ClientOptions::tls"));
@@ -209,7 +209,7 @@ TEST_F(ClientUploads, BeyondDeclaredSizeAreRefused) {
   EXPECT_FALSE(call.write("d"));
 }
 
-TEST_F(ClientUploads, ShorterThanDeclaredSizeFailTheCall) {
+TEST_F(ClientUploads, ShorterThanDeclaredSizeFailCall) {
   http::Call call = upload(3);
   turns();
   EXPECT_TRUE(call.write("ab"));
@@ -384,7 +384,7 @@ TEST_F(ClientRedirects, AreReturnedUnlessFollowingIsEnabled) {
   EXPECT_EQ(peers.size(), 1u);
 }
 
-TEST_F(ClientRedirects, AreFollowedOnTheSameConnection) {
+TEST_F(ClientRedirects, AreFollowedOnSameConnection) {
   const http::Call call = fetch(outcome_, {.max_redirects = 1});
   turns();
   peer().heard();
@@ -533,7 +533,7 @@ TEST_F(ClientRedirects, ToAnotherOriginDropCredentials) {
   }
 }
 
-TEST_F(ClientRedirects, ToTheSameOriginKeepCredentials) {
+TEST_F(ClientRedirects, ToSameOriginKeepCredentials) {
   const http::Call call =
       fetch(outcome_, {.fields = fields_of({{"Authorization", "Basic eDp5"}}), .max_redirects = 1});
   turns();

@@ -83,7 +83,7 @@ TEST_F(ClientRetries, LastAttemptReturnsItsResponse) {
   EXPECT_EQ(events.size(), 1u);
 }
 
-TEST_F(ClientRetries, CallMayChangeTheNumberOfAttempts) {
+TEST_F(ClientRetries, CallMayChangeNumberOfAttempts) {
   allow({.attempts = 5});
   Outcome outcome;
   ask_and_answer(outcome, kBusy, {.attempts = 1});
@@ -103,7 +103,7 @@ TEST_F(ClientRetries, OnlyTemporaryStatusesAreRetried) {
   }
 }
 
-TEST_F(ClientRetries, PostIsRetriedOnlyWithAnIdempotencyKey) {
+TEST_F(ClientRetries, PostIsRetriedOnlyWithIdempotencyKey) {
   allow({.attempts = 2});
   Outcome plain;
   ask_and_answer(plain, kBusy, {.method = http::Method::post, .body = bytes_of("x")});
@@ -136,7 +136,7 @@ TEST_F(ClientRetries, UploadThatHasBegunIsNotRetried) {
   EXPECT_NE(std::ranges::find(hearer.told, "503"), hearer.told.end());
 }
 
-TEST_F(ClientRetries, HandlerSeesOnlyTheLastResponse) {
+TEST_F(ClientRetries, HandlerSeesOnlyLastResponse) {
   allow({.attempts = 2});
   Hearer hearer;
   const http::Call call = client_.send(kUrl, hearer);
@@ -149,7 +149,7 @@ TEST_F(ClientRetries, HandlerSeesOnlyTheLastResponse) {
   EXPECT_EQ(hearer.body, "ok");
 }
 
-TEST_F(ClientRetries, ResponseThatTheHandlerHasSeenIsNotRetried) {
+TEST_F(ClientRetries, ResponseThatHandlerHasSeenIsNotRetried) {
   allow({.attempts = 3});
   Hearer hearer;
   const http::Call call = client_.send(kUrl, hearer);
@@ -191,7 +191,7 @@ TEST_F(ClientRetries, RefusedConnectionIsRetried) {
   EXPECT_EQ(outcome.text(), "ok");
 }
 
-TEST_F(ClientRetries, RetryAfterIsTheLeastDelay) {
+TEST_F(ClientRetries, RetryAfterIsLeastDelay) {
   allow({.attempts = 3, .first_delay = 1ns});
   Outcome outcome;
   const http::Call call = fetch(outcome);
@@ -236,7 +236,7 @@ TEST_F(ClientRetries, DeadlineIsThatOfAllAttempts) {
   EXPECT_EQ(outcome.error(), Error::deadline);
 }
 
-TEST_F(ClientRetries, BudgetLimitsRetriesToAShareOfRequests) {
+TEST_F(ClientRetries, BudgetLimitsRetriesToShareOfRequests) {
   allow({.attempts = 2, .first_delay = 1ns, .budget = 0, .burst = 2});
   for (int i = 0; i < 3; ++i) {
     Outcome outcome;
@@ -280,7 +280,7 @@ TEST_F(ClientRetries, DelaysGrowAndAreBounded) {
   EXPECT_EQ(outcome.status(), 503);
 }
 
-TEST_F(ClientRetries, CallMayBeCancelledDuringTheDelay) {
+TEST_F(ClientRetries, CallMayBeCancelledDuringDelay) {
   allow({.attempts = 2, .first_delay = 1s});
   Outcome outcome;
   {
@@ -294,7 +294,7 @@ TEST_F(ClientRetries, CallMayBeCancelledDuringTheDelay) {
   EXPECT_EQ(client_.metrics().calls, 0u);
 }
 
-TEST_F(ClientRetries, HookMayDestroyTheClient) {
+TEST_F(ClientRetries, HookMayDestroyClient) {
   make_client({.retry = {.attempts = 2}, .on_retry = [this](const http::Retry&) { client_ = {}; }});
   Outcome outcome;
   const http::Call call = fetch(outcome);
@@ -309,7 +309,7 @@ TEST_F(ClientRetries, HookMayDestroyTheClient) {
 
 class ClientIdleLimit : public HttpClientTest {};
 
-TEST_F(ClientIdleLimit, SilentServerEndsTheCall) {
+TEST_F(ClientIdleLimit, SilentServerEndsCall) {
   Outcome outcome;
   const http::Call call = fetch(outcome, {.deadline = 0ns, .idle_timeout = 5s});
   turns();
@@ -363,7 +363,7 @@ TEST_F(ClientIdleLimit, UploadThatWaitsForWriteIsNotIdle) {
   EXPECT_EQ(hearer.error, Error::idle_timeout);
 }
 
-TEST_F(ClientIdleLimit, WaitingForAConnectionIsNotIdle) {
+TEST_F(ClientIdleLimit, WaitingForConnectionIsNotIdle) {
   make_client({.max_per_origin = 1});
   Outcome first, second;
   const http::Call busy = fetch(first, {.deadline = 0ns});

@@ -53,7 +53,7 @@ TEST_F(ClientSockets, ClientReceivesResponseFromServer) {
   EXPECT_EQ(outcome.text(), "hello\n");
 }
 
-TEST_F(ClientSockets, HostMayBeAName) {
+TEST_F(ClientSockets, HostMayBeName) {
   serve([](http::Exchange exchange) { exchange.respond("hello\n"); });
   Outcome outcome;
   const http::Call call =
@@ -72,7 +72,7 @@ TEST_F(ClientSockets, UnixSocketIsSupported) {
   EXPECT_EQ(outcome.text(), "daemon");
 }
 
-TEST_F(ClientSockets, RefusedConnectionIsAnError) {
+TEST_F(ClientSockets, RefusedConnectionIsError) {
   serve([](http::Exchange) {});
   server_ = {};
   Outcome outcome;
@@ -209,7 +209,7 @@ TEST_F(ClientSecured, IdleConnectionDoesNotKeepLoopAlive) {
   EXPECT_EQ(loop_.active_count(), 0);
 }
 
-TEST_F(ClientSecured, UntrustedCertificateIsAnError) {
+TEST_F(ClientSecured, UntrustedCertificateIsError) {
   client_ = must(http::Client::create(loop_, {.tls = trusting("")}));
   Outcome outcome;
   const http::Call call = client_.fetch(secure_url(), outcome.note());

@@ -49,7 +49,7 @@ TEST_F(HttpClosing, DoesNotWaitAfterLateResponseToClosingClient) {
   expect_the_end(*client, 0);
 }
 
-TEST_F(HttpClosing, WaitsForAClientThatMaySendMore) {
+TEST_F(HttpClosing, WaitsForClientThatMaySendMore) {
   serve_with({.max_requests = 1});
   const auto client = connect();
   client->send(kGet);

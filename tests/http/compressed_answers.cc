@@ -296,7 +296,7 @@ TEST_F(CompressedPieces, EnforceDeclaredSize) {
   EXPECT_EQ(client->error, std::errc::connection_reset);
 }
 
-TEST_F(CompressedPieces, KeepTheBufferWithoutMemoryToFlattenIt) {
+TEST_F(CompressedPieces, KeepBufferWithoutMemoryToFlattenIt) {
   const std::string plain = text(30'000);
   on_request = [&](Exchange exchange) {
     EXPECT_TRUE(exchange.begin(Status::ok, fields_));
@@ -348,18 +348,6 @@ TEST_F(CompressedPieces, AreMadeFromFiles) {
   const std::string answer = get();
   EXPECT_TRUE(is_coded(answer));
   EXPECT_EQ(decompressed(unchunked(body(answer))), plain.substr(10'000));
-}
-
-TEST_F(CompressedPieces, FailForFilesThatAreTooShort) {
-  const OwnFile file("compressed", text(5000));
-  on_request = [&](Exchange exchange) {
-    exchange.begin(Status::ok, fields_, 6000);
-    const int fd = ::open(file.path().c_str(), O_RDONLY);
-    EXPECT_EQ(exchange.send_file(fd, 0, 6000), std::errc::no_message_available);
-    ::close(fd);
-    EXPECT_FALSE(exchange.end());
-  };
-  get();
 }
 
 TEST_F(CompressedPieces, AreLimitedInNumber) {

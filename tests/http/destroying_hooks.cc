@@ -169,7 +169,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class DestroyingHooks : public Http2ServerTest {};
 
-TEST_F(DestroyingHooks, DrainCompletionMayDestroyTheServer) {
+TEST_F(DestroyingHooks, DrainCompletionMayDestroyServer) {
   for (const bool is_idle : {true, false}) {
     serve2({});
     Exchange kept;
@@ -192,7 +192,7 @@ TEST_F(DestroyingHooks, DrainCompletionMayDestroyTheServer) {
   }
 }
 
-TEST_F(DestroyingHooks, BodyMayDestroyTheServer) {
+TEST_F(DestroyingHooks, BodyMayDestroyServer) {
   for (const bool is_http2 : {false, true}) {
     serve2({});
     std::string told;

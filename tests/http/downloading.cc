@@ -57,7 +57,7 @@ class Downloading : public HttpClientTest {
   int calls_ = 0;
 };
 
-TEST_F(Downloading, BodyBecomesAFile) {
+TEST_F(Downloading, BodyBecomesFile) {
   const Download download = begin();
   const std::string body(200'000, 'd');
   peer().answer(head(body.size()) + body);
@@ -67,7 +67,7 @@ TEST_F(Downloading, BodyBecomesAFile) {
   EXPECT_EQ(count_of_files(), 1u);
 }
 
-TEST_F(Downloading, OtherStatusLeavesTheOldFile) {
+TEST_F(Downloading, OtherStatusLeavesOldFile) {
   const Download download = begin();
   peer().answer("HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone");
   wait_for_end();
@@ -76,7 +76,7 @@ TEST_F(Downloading, OtherStatusLeavesTheOldFile) {
   EXPECT_EQ(count_of_files(), 1u);
 }
 
-TEST_F(Downloading, CutOffBodyLeavesTheOldFile) {
+TEST_F(Downloading, CutOffBodyLeavesOldFile) {
   const Download download = begin();
   peer().answer(head(100) + "begin");
   turns();
@@ -88,7 +88,7 @@ TEST_F(Downloading, CutOffBodyLeavesTheOldFile) {
   EXPECT_EQ(count_of_files(), 1u);
 }
 
-TEST_F(Downloading, LongBodyLeavesTheOldFile) {
+TEST_F(Downloading, LongBodyLeavesOldFile) {
   http::CallOptions options;
   options.max_body = 3;
   const Download download = begin(std::move(options));
@@ -134,7 +134,7 @@ TEST_F(Downloading, CancelledDownloadLeavesNothing) {
   EXPECT_EQ(count_of_files(), 1u);
 }
 
-TEST_F(Downloading, SlowDiskPausesTheServer) {
+TEST_F(Downloading, SlowDiskPausesServer) {
   std::latch reached(1);
   std::latch held(1);
   FaultPlan plan;

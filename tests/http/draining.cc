@@ -55,6 +55,23 @@ TEST_F(Draining, CallsEachCallbackWhenDrainedTwice) {
   EXPECT_TRUE(is_second_done);
 }
 
+TEST_F(Draining, CallsNoFurtherCallbackWhileConnectionOfDestructorIsOpen) {
+  std::unique_ptr<RawClient> client;
+  std::shared_ptr<void> connects(nullptr, [&](void*) {
+    client = connect_by_socket();
+    client->send("GET / HT");
+  });
+  bool is_second_done = false;
+  server_.drain(60 * kSecond, [connects = std::move(connects)] {});
+  server_.drain(60 * kSecond, [&] { is_second_done = true; });
+  turns();
+  ASSERT_TRUE(client);
+  EXPECT_FALSE(is_second_done);
+  client->stream().abort();
+  turns();
+  EXPECT_TRUE(is_second_done);
+}
+
 TEST_F(Draining, DoesNotKeepLoopAlive) {
   const auto client = connect_by_socket();
   client->send(kGet);

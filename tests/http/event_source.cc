@@ -110,7 +110,7 @@ std::string stream_of(std::string_view events) {
   return std::string(kStreamHead) + std::string(events);
 }
 
-TEST_F(EventSources, ContinuesAfterTheLastEvent) {
+TEST_F(EventSources, ContinuesAfterLastEvent) {
   server_.responses = {{stream_of("id: 1\ndata: a\n\nid: 2\nevent: b\ndata: b\n\ndata: cut\n")},
                        {stream_of("data: c\n\n"), false}};
   const EventSource source = connect();
@@ -137,7 +137,7 @@ TEST_F(EventSources, GivenIdIsSentUntilAnotherArrives) {
   EXPECT_TRUE(log_.has("message:b#"));
 }
 
-TEST_F(EventSources, ReconnectionTimeIsThatOfTheServer) {
+TEST_F(EventSources, ReconnectionTimeIsThatOfServer) {
   server_.responses = {{stream_of("retry: 600000\n\n")}};
   const EventSource source = connect();
   run_until_noted("lost");
@@ -145,7 +145,7 @@ TEST_F(EventSources, ReconnectionTimeIsThatOfTheServer) {
   EXPECT_LE(source.retry_in(), 1200s);
 }
 
-TEST_F(EventSources, ReconnectionTimeOfTheServerIsLimited) {
+TEST_F(EventSources, ReconnectionTimeOfServerIsLimited) {
   server_.responses = {{stream_of("retry: 99999999999999999\n\n")}};
   const EventSource source = connect({.max_retry = 10min});
   run_until_noted("lost");
@@ -196,7 +196,7 @@ TEST_F(EventSources, TemporaryStatusIsRetried) {
   EXPECT_EQ(log_.lost, HttpError::not_event_stream);
 }
 
-TEST_F(EventSources, StopsAfterTheGivenNumberOfFailures) {
+TEST_F(EventSources, StopsAfterGivenNumberOfFailures) {
   const std::string url = server_.url();
   server_.server = {};
   const EventSource source =
@@ -213,7 +213,7 @@ TEST_F(EventSources, InvalidUrlStops) {
   EXPECT_EQ(log_.closed, HttpError::invalid_url);
 }
 
-TEST_F(EventSources, SilentServerIsLeftAfterTheResponseTimeout) {
+TEST_F(EventSources, SilentServerIsLeftAfterResponseTimeout) {
   server_.responses = {{"", false}, {stream_of("data: a\n\n"), false}};
   const EventSource source = connect({.response_timeout = 20ms});
   run_until_noted("lost");
@@ -221,7 +221,7 @@ TEST_F(EventSources, SilentServerIsLeftAfterTheResponseTimeout) {
   run_until_noted("open");
 }
 
-TEST_F(EventSources, SilentStreamIsLeftAfterTheIdleTimeout) {
+TEST_F(EventSources, SilentStreamIsLeftAfterIdleTimeout) {
   server_.responses = {{stream_of("data: a\n\n"), false}};
   const EventSource source = connect({.idle_timeout = 20ms});
   run_until_noted("lost");

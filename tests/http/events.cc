@@ -111,7 +111,7 @@ TEST_F(EventStreams, SendNoHeartbeatIfDisabled) {
   EXPECT_TRUE(stream_.is_open());
 }
 
-TEST_F(EventStreams, EndWhenTheOwnerEndsThem) {
+TEST_F(EventStreams, EndWhenOwnerEndsThem) {
   const auto client = subscribe(kGet);
   stream_.send("x");
   stream_.end();
@@ -137,7 +137,7 @@ TEST_F(EventStreams, ReportDisconnectedClient) {
   EXPECT_EQ(closed_, 1);
 }
 
-TEST_F(EventStreams, AreClosedWhenTheClientEnds) {
+TEST_F(EventStreams, AreClosedWhenClientEnds) {
   const auto client = subscribe();
   client->stream().end();
   turns();
@@ -157,7 +157,7 @@ TEST_F(EventStreams, MayBeDestroyedInOnClosed) {
   EXPECT_EQ(closed_, 1);
 }
 
-TEST_F(EventStreams, AreClosedIfTheClientReadsTooSlowly) {
+TEST_F(EventStreams, AreClosedIfClientReadsTooSlowly) {
   options_.max_queued = 100'000;
   const auto client = subscribe();
   client->stream().pause();
@@ -198,7 +198,7 @@ TEST_F(EventStreams, MayDropEventsWhenFull) {
   EXPECT_EQ(closed_, 0);
 }
 
-TEST_F(EventStreams, ResponseToHeadEndsAfterTheHeaderSection) {
+TEST_F(EventStreams, ResponseToHeadEndsAfterHeaderSection) {
   const auto client = subscribe("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
   EXPECT_THAT(client->received, HasSubstr("text/event-stream"));
   EXPECT_THAT(client->received, EndsWith("\r\n\r\n"));
@@ -229,7 +229,7 @@ TEST_F(EventStreams, SendAdditionalFields) {
   EXPECT_THAT(subscribe()->received, HasSubstr("\r\nAccess-Control-Allow-Origin: *\r\n"));
 }
 
-TEST_F(EventStreams, OutliveTheServer) {
+TEST_F(EventStreams, OutliveServer) {
   const auto client = subscribe();
   server_ = {};
   EXPECT_FALSE(stream_.is_open());

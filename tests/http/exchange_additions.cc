@@ -98,7 +98,7 @@ TEST_F(ExchangeAdditions, FieldIsRefusedIfInvalidOrLate) {
   EXPECT_THAT(talk(kGet), Not(HasSubstr("X-")));
 }
 
-TEST_F(ExchangeAdditions, FieldsAreNotSentWithTheNextResponse) {
+TEST_F(ExchangeAdditions, FieldsAreNotSentWithNextResponse) {
   int requests = 0;
   on_request = [&](Exchange exchange) {
     if (requests++ == 0) exchange.add_field("X-Added", "yes");
@@ -144,7 +144,7 @@ TEST_F(ExchangeAdditions, ResponseIsReplacedBy500IfAddedFieldIsInvalid) {
   }
 }
 
-TEST_F(ExchangeAdditions, OnEndIsCalledOnceWithTheRecord) {
+TEST_F(ExchangeAdditions, OnEndIsCalledOnceWithRecord) {
   std::vector<std::string> calls;
   serve_with({.log = [&](const AccessRecord&) { calls.emplace_back("log"); }});
   on_request = [&](Exchange exchange) {
@@ -159,7 +159,7 @@ TEST_F(ExchangeAdditions, OnEndIsCalledOnceWithTheRecord) {
   EXPECT_THAT(calls, ElementsAre("200/a", "second", "log"));
 }
 
-TEST_F(ExchangeAdditions, OnEndIsCalledByTheLoopAfterAbort) {
+TEST_F(ExchangeAdditions, OnEndIsCalledByLoopAfterAbort) {
   std::vector<std::string> calls;
   on_request = [&](Exchange exchange) {
     exchange.on_end([&](const AccessRecord& record) {
@@ -222,7 +222,7 @@ TEST_F(ExchangeAdditions, AttributesAreFoundByTheirKeys) {
   EXPECT_EQ(logged, "grace");
 }
 
-TEST_F(ExchangeAdditions, AttributesAreDestroyedWithTheExchange) {
+TEST_F(ExchangeAdditions, AttributesAreDestroyedWithExchange) {
   int count = 0;
   Exchange kept;
   on_request = [&](Exchange exchange) {

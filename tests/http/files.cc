@@ -68,7 +68,7 @@ TEST_F(FilesServed, ArePipelinedOnOneConnection) {
   EXPECT_THAT(client->received, EndsWith("hello\n"));
 }
 
-TEST_F(FilesServed, HaveETagThatChangesWithTheFile) {
+TEST_F(FilesServed, HaveETagThatChangesWithFile) {
   const std::string before = field(get("/a.txt"), "ETag");
   EXPECT_EQ(field(get("/a.txt"), "ETag"), before);
   tree_.write("a.txt", "longer than before\n");
@@ -101,7 +101,7 @@ TEST_F(FilesServed, AreNotSentAgainIfUnmodified) {
   EXPECT_EQ(status(ask("HEAD /a.txt", "If-None-Match: *\r\n")), "304");
 }
 
-TEST_F(FilesServed, AreNotSentIfAPreconditionFails) {
+TEST_F(FilesServed, AreNotSentIfPreconditionFails) {
   const std::string tag = field(get("/a.txt"), "ETag");
   EXPECT_EQ(status(get("/a.txt", "If-Match: \"x\"\r\n")), "412");
   EXPECT_EQ(status(get("/a.txt", "If-Match: \"x\"\r\nIf-Match: " + tag + "\r\n")), "200");
@@ -194,7 +194,7 @@ TEST_F(FilesServed, FollowLinksOnlyBeneathRoot) {
     EXPECT_EQ(status_of(path), "404") << path;
 }
 
-TEST_F(FilesServed, StayInTheOpenedRootAfterRename) {
+TEST_F(FilesServed, StayInOpenedRootAfterRename) {
   std::filesystem::rename(tree_.at(""), tree_.at("../elsewhere"));
   tree_.write("a.txt", "another");
   EXPECT_EQ(body(get("/a.txt")), "hello\n");
@@ -363,7 +363,7 @@ TEST_F(FilesPrecompressed, SupportRanges) {
 
 // ---- by a route
 
-TEST_F(FilesServed, MayBeServedByARoute) {
+TEST_F(FilesServed, MayBeServedByRoute) {
   http::Router router;
   router.get("/static/*path", [&](Exchange exchange) {
     const std::string path = exchange.request().param("path");
@@ -382,7 +382,7 @@ TEST_F(FilesServed, MayBeServedByARoute) {
 
 // ---- failures of the system
 
-TEST_F(FilesServed, RequireADirectoryAsRoot) {
+TEST_F(FilesServed, RequireDirectoryAsRoot) {
   EXPECT_EQ(Files::open(tree_.at("nothing")).error(), std::errc::no_such_file_or_directory);
   EXPECT_EQ(Files::open(tree_.at("a.txt")).error(), std::errc::not_a_directory);
 }
@@ -409,9 +409,9 @@ TEST_F(FilesServed, RetryOpenWhileDirectoriesAreMoved) {
   }
 }
 
-TEST_F(FilesServed, ThatCannotBeReadCauseAnInternalError) {
+TEST_F(FilesServed, ThatCannotBeReadCauseInternalError) {
   FaultPlan plan;
-  plan.fail_nth(SystemCall::read, 1, EIO);
+  plan.fail_nth(SystemCall::read, 1, EIO).fail_nth(SystemCall::read_at_once, 1, EIO);
   const FaultScope scope(plan);
   EXPECT_EQ(status_of("/a.txt"), "500");
 }
@@ -435,7 +435,7 @@ TEST_F(FilesServed, LeakNoDescriptors) {
 TEST_F(FilesServed, ResetConnectionIfReadingFailsLater) {
   tree_.write("big", std::string(20'000, 'x'));
   FaultPlan plan;
-  plan.fail_nth(SystemCall::read, 2, EIO);
+  plan.fail_nth(SystemCall::read, 2, EIO).fail_nth(SystemCall::read_at_once, 2, EIO);
   const FaultScope scope(plan);
   const auto client = connect();
   client->send("GET /big HTTP/1.1\r\nHost: a\r\nRange: bytes=0-0,2-3\r\n\r\n");

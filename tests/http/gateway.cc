@@ -72,7 +72,7 @@ TEST_F(GatewayTest, DropsUntrustedForwardedFields) {
 }
 
 // CGI and WSGI treat each of them as the field that the gateway sets.
-TEST_F(GatewayTest, DropsRequestFieldsWithAnUnderscoreUnlessKept) {
+TEST_F(GatewayTest, DropsRequestFieldsWithUnderscoreUnlessKept) {
   constexpr std::string_view kAmbiguous =
       "POST / HTTP/1.1\r\nHost: a\r\nX-Real_IP: 1.1.1.1\r\nX-Forwarded_Proto: https\r\n"
       "X_Forwarded_For: 2.2.2.2\r\nX_Mine: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -160,7 +160,7 @@ TEST_F(GatewayTest, RejectsConnect) {
 
 // ---- bodies
 
-TEST_F(GatewayTest, ForwardsABodyOfKnownSize) {
+TEST_F(GatewayTest, ForwardsBodyOfKnownSize) {
   const auto client = ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello");
   EXPECT_THAT(up().received, HasSubstr("Content-Length: 10\r\n"));
   EXPECT_TRUE(up().received.ends_with("\r\n\r\nhello"));
@@ -172,7 +172,7 @@ TEST_F(GatewayTest, ForwardsABodyOfKnownSize) {
   EXPECT_TRUE(client->received.ends_with("\r\n\r\nok"));
 }
 
-TEST_F(GatewayTest, ForwardsAChunkedBodyAndItsTrailers) {
+TEST_F(GatewayTest, ForwardsChunkedBodyAndItsTrailers) {
   const auto client =
       ask("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
           "3;x=y\r\nabc\r\n02\r\nde\r\n0\r\nX-Sum: 5\r\n\r\n");
@@ -201,7 +201,7 @@ TEST_F(GatewayTest, KeepsContentLengthOfResponseToHead) {
   EXPECT_TRUE(got.ends_with("\r\n\r\n"));
 }
 
-TEST_F(GatewayTest, FramesResponseForTheClient) {
+TEST_F(GatewayTest, FramesResponseForClient) {
   constexpr std::string_view kUntilEnd = "HTTP/1.0 200 OK\r\n\r\nuntil the end";
   EXPECT_TRUE(got_for(kUntilEnd).ends_with("\r\n\r\nd\r\nuntil the end\r\n0\r\n\r\n"));
   const std::string old =
@@ -568,7 +568,7 @@ TEST_F(GatewayTest, RespondsOrResetsWhenDestroyed) {
   EXPECT_FALSE(up(2).is_ended);
 }
 
-TEST_F(GatewayTest, OutlivesTheServer) {
+TEST_F(GatewayTest, OutlivesServer) {
   const auto client = ask(kGet);
   server_ = {};
   up().answer(kOkTwo);
@@ -583,7 +583,7 @@ TEST_F(GatewayTest, DropsRequestWhenServerIsDestroyed) {
   EXPECT_EQ(gateway_.metrics().forwarding, 0u);
 }
 
-TEST_F(GatewayTest, OutlivesTheLoopAndTheServer) {
+TEST_F(GatewayTest, OutlivesLoopAndServer) {
   const auto client = ask(kGet);
   const auto tunnel = ask(kUpgrade);
   up(1).answer(kSwitching);
@@ -593,7 +593,7 @@ TEST_F(GatewayTest, OutlivesTheLoopAndTheServer) {
   gateway_ = {};
 }
 
-TEST_F(GatewayTest, OutlivesTheLoop) {
+TEST_F(GatewayTest, OutlivesLoop) {
   const auto client = ask(kGet);
   const auto begun = ask(kGet);
   up(1).answer("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc");

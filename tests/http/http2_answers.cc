@@ -4,6 +4,8 @@
 
 #include "http/http2_harness.h"
 #include "spate/http/router.h"
+#include "support/pool_work.h"
+#include "support/slow_disk.h"
 
 namespace spate::testing {
 namespace {
@@ -234,6 +236,28 @@ TEST_F(Http2Answers, FilesAreReadOnDemand) {
   EXPECT_TRUE(client->answers[id].body == text);
 }
 
+TEST_F(Http2Answers, SlowDiskDelaysOnlyItsStream) {
+  const std::string text = repeated(200'000);
+  on_request = [&](Exchange exchange) {
+    if (exchange.request().path() != "/slow") return (void)exchange.respond(Status::ok, "fast");
+    exchange.begin(Status::ok);
+    EXPECT_FALSE(exchange.send_file(file_of(text), 0, text.size()));
+    exchange.end();
+  };
+  SlowDisk disk(SystemCall::read, 1);
+  const auto client = connect2();
+  const auto slow = client->get("/slow");
+  const auto fast = client->get("/fast");
+  turns();
+  EXPECT_TRUE(works_in_pool(loop_));
+  EXPECT_EQ(client->answers[fast].body, "fast");
+  EXPECT_EQ(client->answers[slow].body, "");
+  disk.respond();
+  finish_in_pool(loop_, [this] { turns(); });
+  EXPECT_TRUE(client->answers[slow].body == text);
+  EXPECT_EQ(disk.calls_on_loop, 0);
+}
+
 TEST_F(Http2Answers, ResponseFromTruncatedFileIsReset) {
   std::unique_ptr<Kept> kept;
   on_request = [&](Exchange exchange) {
@@ -341,7 +365,7 @@ TEST_F(Http2Requests, MayHaveHostFieldInsteadOfAuthority) {
   EXPECT_EQ(client->answers[id].body, "b");
 }
 
-TEST_F(Http2Requests, UseTheClientAddressFromTheProxyProtocol) {
+TEST_F(Http2Requests, UseClientAddressFromProxyProtocol) {
   http::ServerOptions options;
   options.proxy_protocol = http::ProxyProtocol::always;
   serve2(std::move(options));
@@ -501,7 +525,7 @@ TEST_F(Http2Requests, ReceiveEndOfClient) {
   EXPECT_EQ(server_.metrics().connections, 0u);
 }
 
-TEST_F(Http2Requests, MayDestroyTheServer) {
+TEST_F(Http2Requests, MayDestroyServer) {
   on_request = [&](Exchange) { server_ = {}; };
   const auto client = connect2();
   client->get("/");
@@ -577,7 +601,7 @@ TEST_F(Http2Drain, WaitsForUnreadBodyAfterResponse) {
   EXPECT_TRUE(is_drained);
 }
 
-TEST_F(Http2Drain, ResetsStreamsAtTheDeadline) {
+TEST_F(Http2Drain, ResetsStreamsAtDeadline) {
   std::unique_ptr<Kept> kept;
   on_request = [&](Exchange exchange) { kept = std::make_unique<Kept>(std::move(exchange)); };
   const auto client = connect2();

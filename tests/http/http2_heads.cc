@@ -207,7 +207,7 @@ TEST_F(Http2RequestTrailers, DropFieldsForbiddenInTrailers) {
   EXPECT_EQ(ask_with({{"connection", "x"}}).code, std::uint32_t{NGHTTP2_PROTOCOL_ERROR});
 }
 
-TEST_F(Http2RequestTrailers, AreLimitedLikeAHeaderSection) {
+TEST_F(Http2RequestTrailers, AreLimitedLikeHeaderSection) {
   http::ServerOptions options;
   options.max_head = 1000;
   options.max_fields = 3;

@@ -103,7 +103,7 @@ TEST_F(Http2Pressure, CountsOnlyQueuedBytes) {
   }
 }
 
-TEST_F(Http2Pressure, KeepsTheBodyOfAHeldRequest) {
+TEST_F(Http2Pressure, KeepsBodyOfHeldRequest) {
   on_request = [](Exchange exchange) {
     if (exchange.request().path() == "/long")
       return void(exchange.respond(std::string(kMebibyte + 1, 'x')));
@@ -236,7 +236,7 @@ TEST_F(Http2Files, HoldRequestsWhileTooManyAreOpen) {
 
 // ---- early responses
 
-TEST_F(Http2Pressure, LetsUploadUseItsWindowAfterTheResponse) {
+TEST_F(Http2Pressure, LetsUploadUseItsWindowAfterResponse) {
   on_request = [](Exchange exchange) { exchange.respond(Status::unauthorized); };
   const auto client = connect2();
   const std::int32_t id = client->open_post("/");
@@ -252,7 +252,7 @@ TEST_F(Http2Pressure, LetsUploadUseItsWindowAfterTheResponse) {
 }
 
 // Whether the response comes with the head, or when the window has been used up.
-TEST_F(Http2Pressure, AcceptsUploadBeyondWindowAfterTheResponse) {
+TEST_F(Http2Pressure, AcceptsUploadBeyondWindowAfterResponse) {
   for (const bool is_late : {false, true}) {
     Exchange kept;
     on_request = [&](Exchange exchange) {
@@ -276,7 +276,7 @@ TEST_F(Http2Pressure, AcceptsUploadBeyondWindowAfterTheResponse) {
 }
 
 // curl 7.88 waits for the next frame to see that its stream has closed.
-TEST_F(Http2Pressure, SendsPingWhenAnUploadEndsAfterItsResponse) {
+TEST_F(Http2Pressure, SendsPingWhenUploadEndsAfterItsResponse) {
   for (const bool is_read : {false, true}) {
     std::unique_ptr<Kept> kept;
     on_request = [&](Exchange exchange) {
@@ -295,7 +295,7 @@ TEST_F(Http2Pressure, SendsPingWhenAnUploadEndsAfterItsResponse) {
   }
 }
 
-TEST_F(Http2Pressure, SendsLengthAndNoPingAfterTheEndOfAnUpload) {
+TEST_F(Http2Pressure, SendsLengthAndNoPingAfterEndOfUpload) {
   std::unique_ptr<Kept> kept;
   on_request = [&](Exchange exchange) { kept = std::make_unique<Kept>(std::move(exchange)); };
   const auto client = connect2();
@@ -323,7 +323,7 @@ TEST_F(Http2Pressure, AcceptsOnlyOneWindowUntilResponseIsSent) {
   EXPECT_TRUE(client->answers[id].unsent.empty());
 }
 
-TEST_F(Http2Pressure, ResetsUploadSomeTimeAfterTheResponse) {
+TEST_F(Http2Pressure, ResetsUploadSomeTimeAfterResponse) {
   on_request = [](Exchange exchange) { exchange.respond(Status::unauthorized); };
   const auto client = connect2();
   const std::int32_t id = client->open_post("/");

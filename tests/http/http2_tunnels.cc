@@ -140,7 +140,7 @@ TEST_F(Http2Tunnels, CloseEachDirectionSeparately) {
   EXPECT_EQ(client_->answers[id].body, "next");
 }
 
-TEST_F(Http2Tunnels, MayBeHalfClosedByTheServer) {
+TEST_F(Http2Tunnels, MayBeHalfClosedByServer) {
   open();
   end_->stream.end();
   turns();
@@ -153,7 +153,7 @@ TEST_F(Http2Tunnels, MayBeHalfClosedByTheServer) {
   EXPECT_FALSE(end_->recorder.error);
 }
 
-TEST_F(Http2Tunnels, AreResetByTheClient) {
+TEST_F(Http2Tunnels, AreResetByClient) {
   open();
   client_->reset(id_);
   turns();
@@ -161,7 +161,7 @@ TEST_F(Http2Tunnels, AreResetByTheClient) {
   EXPECT_FALSE(client_->is_closed);
 }
 
-TEST_F(Http2Tunnels, AreResetWithTheConnection) {
+TEST_F(Http2Tunnels, AreResetWithConnection) {
   open();
   client_->stream().abort();
   turns();
@@ -177,7 +177,7 @@ TEST_F(Http2Tunnels, AreResetAtEndOfConnection) {
   EXPECT_EQ(server_.metrics().connections, 0u);
 }
 
-TEST_F(Http2Tunnels, AreResetWithTheServer) {
+TEST_F(Http2Tunnels, AreResetWithServer) {
   open();
   server_ = {};
   turns();
@@ -267,7 +267,7 @@ TEST_F(Http2Tunnels, MayBeRefused) {
   EXPECT_TRUE(answer().is_closed);
 }
 
-TEST_F(Http2Tunnels, RequireARequestForUpgrade) {
+TEST_F(Http2Tunnels, RequireRequestForUpgrade) {
   client_ = connect2();
   id_ = client_->get("/");
   turns();

@@ -54,7 +54,7 @@ TEST(JsonDepth, CountsBracketsOutsideOfStrings) {
   EXPECT_FALSE(http::is_json_deeper("\"\\", 0));
 }
 
-TEST_F(JsonBodies, TextIsPassedToTheFunction) {
+TEST_F(JsonBodies, TextIsPassedToFunction) {
   EXPECT_THAT(
       talk(json_request(R"({"a":1})")),
       AllOf(StartsWith("HTTP/1.1 200 OK\r\n"), HasSubstr("Content-Type: application/json\r\n"),

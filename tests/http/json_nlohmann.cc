@@ -33,7 +33,7 @@ TEST_F(NlohmannJson, ValueIsReadAndSent) {
                     EndsWith("\r\n\r\n{\"sum\":3}")));
 }
 
-TEST_F(NlohmannJson, InvalidTextsGet400WithThePlace) {
+TEST_F(NlohmannJson, InvalidTextsGet400WithPlace) {
   const std::pair<std::string, std::string> texts[] = {
       {"", "line 1, column 1"},         {"{", "line 1, column 2"},
       {"{\"a\":}", "line 1, column 6"}, {"[1,\n2,,3]", "line 2, column 3"},
@@ -46,7 +46,7 @@ TEST_F(NlohmannJson, InvalidTextsGet400WithThePlace) {
   EXPECT_EQ(calls, 0);
 }
 
-TEST_F(NlohmannJson, DeepTextsNeitherRecurseNorReachTheHandler) {
+TEST_F(NlohmannJson, DeepTextsNeitherRecurseNorReachHandler) {
   EXPECT_THAT(talk(json_request(std::string(500'000, '['))), HasSubstr("more than 64 deep"));
   EXPECT_FALSE(http::parse_json(std::string(500'000, '[')));
   EXPECT_EQ(calls, 0);
@@ -60,7 +60,7 @@ TEST_F(NlohmannJson, InvalidStringsAreSentAsReplacementCharacters) {
               AllOf(StartsWith("HTTP/1.1 201 "), EndsWith("{\"name\":\"\xef\xbf\xbd\"}")));
 }
 
-TEST_F(NlohmannJson, TextIsParsedWithinTheLimits) {
+TEST_F(NlohmannJson, TextIsParsedWithinLimits) {
   EXPECT_EQ(http::parse_json("[1,{\"a\":null}]"), json({1, {{"a", nullptr}}}));
   EXPECT_EQ(http::parse_json("[1,"), std::nullopt);
   EXPECT_EQ(http::parse_json("[[]]", 1), std::nullopt);

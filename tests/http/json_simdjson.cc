@@ -38,7 +38,7 @@ TEST_F(Simdjson, DocumentIsRead) {
   EXPECT_EQ(calls, 2);
 }
 
-TEST_F(Simdjson, InvalidTextsGet400WithTheReason) {
+TEST_F(Simdjson, InvalidTextsGet400WithReason) {
   for (const char* text : {"", "{", "{\"a\":}", "[1] 2", "[\"\xff\"]"})
     EXPECT_THAT(talk(json_request(text)),
                 AllOf(StartsWith("HTTP/1.1 400 "), HasSubstr("\"detail\":\"")))

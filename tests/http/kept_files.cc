@@ -9,6 +9,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
+// Counts the reads of files by any thread.
+std::uint64_t reads_of(const FaultPlan& plan) {
+  return plan.calls(SystemCall::read) + plan.calls(SystemCall::read_at_once);
+}
+
 class KeptFiles : public FilesServed {
  protected:
   KeptFiles() {
@@ -20,14 +25,14 @@ class KeptFiles : public FilesServed {
     FaultPlan plan;
     const FaultScope scope(plan);
     EXPECT_EQ(body(get(path)), expected);
-    return plan.calls(SystemCall::open) + plan.calls(SystemCall::read);
+    return plan.calls(SystemCall::open) + reads_of(plan);
   }
   // Returns whether the content was read for the response.
   bool reads(const std::string& path, const std::string& expected) {
     FaultPlan plan;
     const FaultScope scope(plan);
     EXPECT_EQ(body(get(path)), expected);
-    return plan.calls(SystemCall::read) != 0;
+    return reads_of(plan) != 0;
   }
   // Replaces the file as programs do: under another name first.
   void replace(const std::string& name, const std::string& text) {
@@ -51,7 +56,7 @@ TEST_F(KeptFiles, LargerFileIsServedFromMemoryAfterTwoRequests) {
   EXPECT_EQ(calls_for("/medium", medium_), 0u);
 }
 
-TEST_F(KeptFiles, ReplacedFileIsServedAfterTheCheck) {
+TEST_F(KeptFiles, ReplacedFileIsServedAfterCheck) {
   const std::string before = get("/a.txt");
   replace("a.txt", "HELLO\n");  // The size and the time are those of the old one.
   EXPECT_EQ(get("/a.txt"), before);
@@ -65,7 +70,7 @@ TEST_F(KeptFiles, ReplacedFileIsServedAfterTheCheck) {
   EXPECT_NE(field(longer, "ETag"), field(before, "ETag"));
 }
 
-TEST_F(KeptFiles, RewrittenFileIsServedAfterTheCheck) {
+TEST_F(KeptFiles, RewrittenFileIsServedAfterCheck) {
   get("/medium");
   get("/medium");
   tree_.write("medium", "short");
@@ -73,7 +78,7 @@ TEST_F(KeptFiles, RewrittenFileIsServedAfterTheCheck) {
   EXPECT_EQ(body(get("/medium")), "short");
 }
 
-TEST_F(KeptFiles, RemovedFileIsMissingAfterTheCheck) {
+TEST_F(KeptFiles, RemovedFileIsMissingAfterCheck) {
   EXPECT_EQ(status_of("/a.txt"), "200");
   std::filesystem::remove(tree_.at("a.txt"));
   pass(kSecond);
@@ -104,7 +109,7 @@ TEST_F(KeptFiles, FileThatChangedLatelyIsNotKept) {
   EXPECT_EQ(body(get("/new")), "one");
 }
 
-TEST_F(KeptFiles, RangesAndConditionsAreThoseOfTheFile) {
+TEST_F(KeptFiles, RangesAndConditionsAreThoseOfFile) {
   const auto requests = {std::pair("", ""),
                          {"Range: bytes=5-9\r\n", ""},
                          {"Range: bytes=-3\r\n", ""},
@@ -147,7 +152,7 @@ TEST_F(KeptFiles, CodingsAreKeptSeparately) {
   }
 }
 
-TEST_F(KeptFiles, ContentIsSentWholeIfTheFileIsTruncatedMeanwhile) {
+TEST_F(KeptFiles, ContentIsSentWholeIfFileIsTruncatedMeanwhile) {
   get("/medium");
   get("/medium");
   const auto client = connect();
@@ -160,7 +165,7 @@ TEST_F(KeptFiles, ContentIsSentWholeIfTheFileIsTruncatedMeanwhile) {
   EXPECT_EQ(body(client->received), medium_);
 }
 
-TEST_F(KeptFiles, ManyFilesAreServedFromASmallCache) {
+TEST_F(KeptFiles, ManyFilesAreServedFromSmallCache) {
   serve_as({.cache_size = 20'000});
   for (int i = 0; i < 10'000; ++i) tree_.write("many/" + std::to_string(i), std::to_string(i));
   for (int i = 0; i < 10'000; ++i) {
@@ -171,7 +176,7 @@ TEST_F(KeptFiles, ManyFilesAreServedFromASmallCache) {
   EXPECT_NE(calls_for("/many/0", "0"), 0u);
 }
 
-TEST_F(KeptFiles, FileAboveHalfOfTheCacheDropsNoOther) {
+TEST_F(KeptFiles, FileAboveHalfOfCacheDropsNoOther) {
   serve_as({.cache_size = 300'000});
   get("/a.txt");
   for (int i = 0; i < 4; ++i) EXPECT_NE(calls_for("/medium", medium_), 0u);

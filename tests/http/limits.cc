@@ -75,7 +75,7 @@ TEST_F(Limits, AreValidated) {
   }
 }
 
-TEST_F(Limits, RequestLimitClosesConnectionAfterTheLast) {
+TEST_F(Limits, RequestLimitClosesConnectionAfterLast) {
   serve_with({.max_requests = 2});
   const auto client = connect();
   client->send(std::string(kGet) + std::string(kGet) + std::string(kGet));

@@ -224,7 +224,7 @@ class RateLimited : public Middleware {
   std::string ask(const std::string& client) { return get("X-Key: " + client + "\r\n"); }
 };
 
-TEST_F(RateLimited, BurstIsAllowedThenTheRate) {
+TEST_F(RateLimited, BurstIsAllowedThenRate) {
   http::RateLimit limit(inner_, {.rate = 2, .burst = 3, .key = key});
   serve_through(limit);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(status_of(ask("a")), "200") << i;
@@ -361,7 +361,7 @@ TEST_F(Limited, SlotIsFreedByAbortAndDisconnect) {
   EXPECT_EQ(limit.active(), 0U);
 }
 
-TEST_F(Limited, ExchangesMayOutliveTheLimit) {
+TEST_F(Limited, ExchangesMayOutliveLimit) {
   {
     http::ConcurrencyLimit limit(inner_, {.max = 1});
     serve_through(limit);

@@ -123,7 +123,7 @@ TEST(OptionCoverage, AdoptedListenersHonourOrRejectFields) {
 
 // ---- ServeOptions, and the equivalents in http::serve()
 
-TEST(OptionCoverage, ServeOnALoopRefusesABalance) {
+TEST(OptionCoverage, ServeOnLoopRefusesBalance) {
   const auto loop = must(Loop::create());
   ServeOptions options;
   auto& [balance, listen, tls, on_tls_failure, proxy_protocol, proxies, proxy_timeout] = options;
@@ -254,7 +254,7 @@ TEST(OptionCoverage, HttpClientRefusesOptionsThatItWouldIgnore) {
   }
 }
 
-TEST(OptionCoverage, HttpCallRejectsAnAddressThatIsNotUsed) {
+TEST(OptionCoverage, HttpCallRejectsAddressThatIsNotUsed) {
   const auto loop = must(Loop::create());
   const http::Proxy proxy{.kind = http::ProxyKind::http, .host = "proxy.example", .port = 3128};
   for (const bool has_open : {false, true}) {
@@ -368,7 +368,7 @@ coro::Task<void> copies(Stream from, Stream to, RelayOptions options, OnEnd note
   note(result);
 }
 
-TEST(OptionCoverage, EachFunctionThatRelaysHonoursTheIdleTimeout) {
+TEST(OptionCoverage, EachFunctionThatRelaysHonoursIdleTimeout) {
   const auto loop = must(Loop::create());
   std::vector<Stream> others;
   const auto open = [&] {

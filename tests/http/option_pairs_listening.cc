@@ -142,7 +142,7 @@ TEST(ListenOptionCoverage, EachFunctionHonoursReplacePath) {
   }
 }
 
-TEST(OptionPairsOfListening, EachFunctionAcceptsFromAGivenSocket) {
+TEST(OptionPairsOfListening, EachFunctionAcceptsFromGivenSocket) {
   for (const Listening::Way& way : Listening::kAll) {
     SCOPED_TRACE(way.name);
     const sys::Descriptor socket(must(Listener::open(Address::loopback_ipv6(0))));

@@ -86,7 +86,7 @@ TEST_F(OutgoingValues, IncompleteFieldsAreRefusedByBothVersions) {
   talk("GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: a\r\n\r\n");
 }
 
-TEST_F(OutgoingValues, RejectedResponseIs500AndLoggedWithTheReason) {
+TEST_F(OutgoingValues, RejectedResponseIs500AndLoggedWithReason) {
   std::error_code logged;
   http::ServerOptions options;
   options.log = [&](const http::AccessRecord& record) { logged = record.error; };
@@ -150,7 +150,7 @@ TEST_F(OutgoingValues, ResponseWithRejectedTrailersIsResetIfAbandoned) {
 }
 
 // A response of HTTP/2 has no gap where memory was short.
-TEST_F(OutgoingValues, OutOfMemoryInBodyResetsTheStream) {
+TEST_F(OutgoingValues, OutOfMemoryInBodyResetsStream) {
   for (std::uint64_t nth = 1; nth <= 3; ++nth) {
     bool was_taken = false;
     on_request = [&](Exchange exchange) {
@@ -210,7 +210,7 @@ TEST_F(OutgoingRequestValues, IncompleteFieldsAreRefused) {
   EXPECT_TRUE(peers.empty());
 }
 
-TEST_F(OutgoingRequestValues, ForbiddenTrailersEndTheCall) {
+TEST_F(OutgoingRequestValues, ForbiddenTrailersEndCall) {
   for (const char* name : {"Content-Length", "Transfer-Encoding", "Host", "Trailer", "X Y"}) {
     Hearer hearer;
     http::Call call =
@@ -226,7 +226,7 @@ TEST_F(OutgoingRequestValues, ForbiddenTrailersEndTheCall) {
   }
 }
 
-TEST_F(OutgoingRequestValues, OutOfMemoryInBodyEndsTheCall) {
+TEST_F(OutgoingRequestValues, OutOfMemoryInBodyEndsCall) {
   Hearer hearer;
   http::Call call =
       client_.send(kUrl, hearer, {.method = http::Method::post, .upload = http::kUnknownSize});

@@ -144,7 +144,7 @@ class Persistence : public HttpServerTest {
   Exchange kept_;
 };
 
-TEST_F(Persistence, MatchesTheConnectionFieldInEveryCase) {
+TEST_F(Persistence, MatchesConnectionFieldInEveryCase) {
   for (const Handling& handling : handlings()) {
     handle_by(handling);
     for (const SentRequest& request : requests()) {
@@ -175,7 +175,7 @@ TEST_F(Persistence, EndsAfterUnreadBodyThatIsLongOrOfUnknownLength) {
 
 // ---- bodies after their responses
 
-TEST_F(Persistence, BodyIsReadWholeAfterTheResponse) {
+TEST_F(Persistence, BodyIsReadWholeAfterResponse) {
   const std::string close = "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n";
   const std::string open = "POST / HTTP/1.1\r\nHost: a\r\n";
   const std::string old = "POST / HTTP/1.0\r\n";

@@ -94,7 +94,7 @@ class ProxiedSessions : public ::testing::Test {
   std::unique_ptr<Loop> loop_ = must(Loop::create());
 };
 
-TEST_F(ProxiedSessions, HaveTheAddressInTheHeader) {
+TEST_F(ProxiedSessions, HaveAddressInHeader) {
   for (const bool has_tls : {false, true}) {
     const auto server = serve_with(options(has_tls));
     for (const ProxyVersion version : {ProxyVersion::v1, ProxyVersion::v2}) {
@@ -110,13 +110,13 @@ TEST_F(ProxiedSessions, HavePeerAddressAfterLocalHeader) {
   EXPECT_THAT(talk.run_to("hello"), StartsWith("127.0.0.1:"));
 }
 
-TEST_F(ProxiedSessions, HavePeerAddressWithoutTheProtocol) {
+TEST_F(ProxiedSessions, HavePeerAddressWithoutProtocol) {
   const auto server = serve_with(options(false, ProxyProtocol::off));
   Talk talk(*loop_, server.address(), "");
   EXPECT_THAT(talk.run_to("hello"), StartsWith("127.0.0.1:"));
 }
 
-TEST_F(ProxiedSessions, ReadTheHeaderFromProxiesOnly) {
+TEST_F(ProxiedSessions, ReadHeaderFromProxiesOnly) {
   ServeOptions with = options(false, ProxyProtocol::from_proxies);
   with.proxies = {must(Network::parse("127.0.0.0/8"))};
   {
@@ -130,7 +130,7 @@ TEST_F(ProxiedSessions, ReadTheHeaderFromProxiesOnly) {
   EXPECT_THAT(talk.run_to("hello"), EndsWith("\nPROXY UNKNOWN\r\nhello"));
 }
 
-TEST_F(ProxiedSessions, AreNotMadeWithoutAValidHeader) {
+TEST_F(ProxiedSessions, AreNotMadeWithoutValidHeader) {
   for (const bool has_tls : {false, true}) {
     const auto server = serve_with(options(has_tls));
     for (const std::string_view header :
@@ -142,7 +142,7 @@ TEST_F(ProxiedSessions, AreNotMadeWithoutAValidHeader) {
   }
 }
 
-TEST_F(ProxiedSessions, AreResetIfTheHeaderIsLate) {
+TEST_F(ProxiedSessions, AreResetIfHeaderIsLate) {
   ServeOptions with = options(false);
   with.proxy_timeout = 20ms;
   const auto server = serve_with(with);
@@ -168,7 +168,7 @@ TEST_F(ProxiedSessions, DrainWaitsForHeadersUntilItsGrace) {
   close_descriptors({&fd, 1});
 }
 
-TEST_F(ProxiedSessions, ServerMayBeDestroyedBeforeTheHeader) {
+TEST_F(ProxiedSessions, ServerMayBeDestroyedBeforeHeader) {
   auto server = std::make_unique<Server<Named>>(serve_with(options(false)));
   Talk talk(*loop_, server->address(), "PROXY ");
   for (int i = 0; i < 100; ++i) loop_->run(Run::no_wait);
@@ -176,7 +176,7 @@ TEST_F(ProxiedSessions, ServerMayBeDestroyedBeforeTheHeader) {
   EXPECT_EQ(talk.run_to("never"), "");
 }
 
-TEST_F(ProxiedSessions, LoopMayBeDestroyedBeforeTheHeader) {
+TEST_F(ProxiedSessions, LoopMayBeDestroyedBeforeHeader) {
   auto server = serve_with(options(false));
   auto talk = std::make_unique<Talk>(*loop_, server.address(), "PROXY ");
   for (int i = 0; i < 100; ++i) loop_->run(Run::no_wait);
@@ -196,7 +196,7 @@ TEST_F(ProxiedSessions, UselessProxiesAreRefused) {
   EXPECT_EQ(served.error(), std::errc::invalid_argument);
 }
 
-TEST_F(ProxiedSessions, HaveTheAddressOnWorkers) {
+TEST_F(ProxiedSessions, HaveAddressOnWorkers) {
   const auto workers = must(Workers::create({.threads = 2}));
   for (const bool has_tls : {false, true}) {
     const Address address =
@@ -219,7 +219,7 @@ TEST_F(ProxiedSessions, ReadingFailsInMemory) {
                    .is_pending());
 }
 
-TEST_F(ProxiedSessions, ReadingReportsExtensionsAndLeavesTheRest) {
+TEST_F(ProxiedSessions, ReadingReportsExtensionsAndLeavesRest) {
   auto [mine, theirs] = must(Stream::socket_pair(*loop_));
   std::string block = header_of(ProxyVersion::v2);
   block[15] = static_cast<char>(block[15] + 5);
@@ -280,7 +280,7 @@ class ProxiedTlsServer : public ProxiedSessions {
   std::string logged_;
 };
 
-TEST_F(ProxiedTlsServer, ReadsTheHeaderBeforeTheHandshake) {
+TEST_F(ProxiedTlsServer, ReadsHeaderBeforeHandshake) {
   for (const ProxyVersion version : {ProxyVersion::v1, ProxyVersion::v2}) {
     EXPECT_EQ(fetch(header_of(version)), "192.0.2.1:1234 secure");
     EXPECT_EQ(logged_, "192.0.2.1:1234");
@@ -288,7 +288,7 @@ TEST_F(ProxiedTlsServer, ReadsTheHeaderBeforeTheHandshake) {
   EXPECT_THAT(fetch(proxy_header({}, {})), StartsWith("127.0.0.1:"));
 }
 
-TEST_F(ProxiedTlsServer, ResetsConnectionsWithoutAHeader) {
+TEST_F(ProxiedTlsServer, ResetsConnectionsWithoutHeader) {
   const std::string text = fetch("");
   EXPECT_THAT(text, ::testing::Not(HasSubstr("secure")));
   EXPECT_EQ(server_.metrics().refused, 1u);
@@ -297,7 +297,7 @@ TEST_F(ProxiedTlsServer, ResetsConnectionsWithoutAHeader) {
   EXPECT_EQ(silent.run_to("never"), "");
 }
 
-TEST_F(ProxiedTlsServer, DrainEndsConnectionsWithoutAHeader) {
+TEST_F(ProxiedTlsServer, DrainEndsConnectionsWithoutHeader) {
   Talk talk(*loop_, server_.address(), "");
   for (int i = 0; i < 100; ++i) loop_->run(Run::no_wait);
   bool is_drained = false;
@@ -336,7 +336,7 @@ TEST_F(GatewayTest, ProxyHeaderIsSentOncePerConnection) {
   EXPECT_THAT(up(0).heard(), StartsWith("GET / HTTP/1.1\r\n"));
 }
 
-TEST(ProxyHeaderOfACall, IsRefusedWithAProxy) {
+TEST(ProxyHeaderOfACall, IsRefusedWithProxy) {
   const auto loop = must(Loop::create());
   http::Client client = must(http::Client::create(*loop));
   std::error_code error;

@@ -62,7 +62,7 @@ class ReceivingFiles : public HttpServerTest {
   int calls_ = 0;
 };
 
-TEST_F(ReceivingFiles, BodyBecomesAFile) {
+TEST_F(ReceivingFiles, BodyBecomesFile) {
   const std::string body(100'000, 'x');
   const auto client = connect();
   client->send(head(body.size()) + body);
@@ -73,7 +73,7 @@ TEST_F(ReceivingFiles, BodyBecomesAFile) {
   EXPECT_EQ(count_of_files(), 1u);
 }
 
-TEST_F(ReceivingFiles, RequestWithoutABodyMakesAnEmptyFile) {
+TEST_F(ReceivingFiles, RequestWithoutBodyMakesEmptyFile) {
   const auto client = connect();
   client->send("PUT /a HTTP/1.1\r\nHost: a\r\n\r\n");
   wait_for_response(*client);
@@ -82,7 +82,7 @@ TEST_F(ReceivingFiles, RequestWithoutABodyMakesAnEmptyFile) {
   EXPECT_TRUE(std::filesystem::exists(tree_.at("a")));
 }
 
-TEST_F(ReceivingFiles, SlowDiskPausesTheClient) {
+TEST_F(ReceivingFiles, SlowDiskPausesClient) {
   std::latch reached(1);
   std::latch held(1);
   FaultPlan plan;
@@ -105,7 +105,7 @@ TEST_F(ReceivingFiles, SlowDiskPausesTheClient) {
   EXPECT_EQ(contents(), body);
 }
 
-TEST_F(ReceivingFiles, DisconnectedClientLeavesTheOldFile) {
+TEST_F(ReceivingFiles, DisconnectedClientLeavesOldFile) {
   tree_.write("a", "old");
   auto client = connect();
   client->send(head(1'000) + "begin");

@@ -57,7 +57,7 @@ class Refusals : public Http2ServerTest {
   std::vector<std::string> reasons_;
 };
 
-TEST_F(Refusals, BodyIsWrittenByTheFunction) {
+TEST_F(Refusals, BodyIsWrittenByFunction) {
   const std::string response = talk(kPost);
   EXPECT_THAT(response, StartsWith("HTTP/1.1 413 "));
   EXPECT_THAT(response, HasSubstr("Content-Type: application/json\r\n"));
@@ -75,7 +75,7 @@ TEST_F(Refusals, RequestIsEmptyIfItsHeaderSectionCannotBeParsed) {
   EXPECT_EQ(paths_.front(), "");
 }
 
-TEST_F(Refusals, HttpTwoStreamGetsTheSameBody) {
+TEST_F(Refusals, HttpTwoStreamGetsSameBody) {
   const auto client = connect2();
   const auto id = client->post("/", std::string(20, 'x'), {{"content-length", "20"}});
   turns();
@@ -101,7 +101,7 @@ TEST_F(Refusals, UnansweredExchangeIsRefusedWith500) {
   EXPECT_THAT(reasons_, ElementsAre("the handler did not respond"));
 }
 
-TEST_F(Refusals, BodyOfAHandlerIsRefusedByItsLimit) {
+TEST_F(Refusals, BodyOfHandlerIsRefusedByItsLimit) {
   http::ServerOptions options = json();
   options.max_body = 1000;
   serve2(std::move(options));
@@ -141,7 +141,7 @@ TEST_F(Refusals, UnauthorizedKeepsItsChallenge) {
   EXPECT_THAT(body_of(response), HasSubstr("401"));
 }
 
-TEST_F(Refusals, DefaultIsSentIfTheResponseIsInvalid) {
+TEST_F(Refusals, DefaultIsSentIfResponseIsInvalid) {
   http::ServerOptions options = json();
   options.on_refused = [](const RefusedRequest&, RefusalResponse& response) {
     response.fields.add("Content-Length", "3");

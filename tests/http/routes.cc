@@ -82,7 +82,7 @@ TEST_F(Routes, PreferLiteralsRegardlessOfOrder) {
   EXPECT_EQ(get("/z"), "200 rest|z");
 }
 
-TEST_F(Routes, BacktrackWhenALiteralSegmentDoesNotMatch) {
+TEST_F(Routes, BacktrackWhenLiteralSegmentDoesNotMatch) {
   router_.get("/a/b/c", says("abc"));
   router_.get("/:x/b/d", says("xbd", {"x"}));
   EXPECT_EQ(get("/a/b/d"), "200 xbd|a");
@@ -140,12 +140,12 @@ TEST_F(Routes, HaveTheirOwnDeadlines) {
   EXPECT_FALSE(kept.is_open());
 }
 
-TEST_F(Routes, MayHaveAFallback) {
+TEST_F(Routes, MayHaveFallback) {
   router_.otherwise(says("otherwise"));
   EXPECT_EQ(get("/a"), "200 otherwise");
 }
 
-TEST_F(Routes, KeepParametersAfterTheCallback) {
+TEST_F(Routes, KeepParametersAfterCallback) {
   Exchange kept;
   router_.get("/users/:id", [&](Exchange exchange) { kept = std::move(exchange); });
   const auto client = connect();

@@ -83,7 +83,7 @@ TEST_F(SecureServer, FailedHandshakeIsExplainedOnBothSides) {
   EXPECT_EQ(http::Call().last_failure(), "");
 }
 
-TEST_F(SecureServer, FailedCallWithoutTlsHasTheMessageOfItsError) {
+TEST_F(SecureServer, FailedCallWithoutTlsHasMessageOfItsError) {
   http::Client client = must(http::Client::create(*loop_));
   std::error_code error;
   const http::Call call = client.fetch(
@@ -93,7 +93,7 @@ TEST_F(SecureServer, FailedCallWithoutTlsHasTheMessageOfItsError) {
   EXPECT_EQ(client.last_failure(), error.message());
 }
 
-TEST_F(SecureServer, MayBeDestroyedByTheReportOfAHandshake) {
+TEST_F(SecureServer, MayBeDestroyedByReportOfHandshake) {
   bool is_reported = false;
   serve([&](const TlsFailure&, const Address&) {
     is_reported = true;

@@ -162,7 +162,7 @@ TEST_F(TrustedProxies, FieldIsReadOverHttp2) {
 }
 
 // The connection, or the stream, is lost before the log is called.
-TEST_F(TrustedProxies, LogHasTheClientOfALostExchange) {
+TEST_F(TrustedProxies, LogHasClientOfLostExchange) {
   std::vector<std::string> clients;
   std::vector<Exchange> kept;
   on_request = [&](Exchange exchange) { kept.push_back(std::move(exchange)); };
@@ -200,7 +200,7 @@ TEST_F(TrustedProxies, RateLimitCountsEachClient) {
   EXPECT_THAT(ask_as("2001:db8::2"), StartsWith("HTTP/1.1 429 "));
 }
 
-TEST_F(TrustedProxies, AccessLogHasTheClient) {
+TEST_F(TrustedProxies, AccessLogHasClient) {
   for (const auto& [format, text] :
        {std::pair{http::AccessLogFormat::common, "192.0.2.7 - - ["},
         std::pair{http::AccessLogFormat::json, ",\"client\":\"192.0.2.7\",\"peer\":\"\","}}) {

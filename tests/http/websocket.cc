@@ -164,7 +164,7 @@ TEST_F(WebSocketClientHandshakes, FailIfServerSelectsUnofferedProtocolOrExtensio
   }
 }
 
-TEST_F(WebSocketClientHandshakes, FailAtDeadlineOfTheCall) {
+TEST_F(WebSocketClientHandshakes, FailAtDeadlineOfCall) {
   http::Exchange kept;
   on_request = [&](http::Exchange exchange) { kept = std::move(exchange); };
   party.socket =
@@ -203,7 +203,7 @@ class WebSocketEndings : public WebSocketTest {
   }
 };
 
-TEST_F(WebSocketEndings, CloseWhileConnectingCancelsTheHandshake) {
+TEST_F(WebSocketEndings, CloseWhileConnectingCancelsHandshake) {
   Party there;
   begin_connecting(there);
   there.socket.close(CloseCode::normal, "changed my mind");
@@ -341,7 +341,7 @@ TEST_F(WebSockets, CarryMessagesOfEverySizeBothWays) {
   }
 }
 
-TEST_F(WebSockets, ReadDataThatArrivesWithTheHandshake) {
+TEST_F(WebSockets, ReadDataThatArrivesWithHandshake) {
   const auto client = connect();
   client->send(std::string(kAskWebSocket) + "\r\n" + frame({}, "early"));
   turns();
@@ -380,7 +380,7 @@ TEST_F(WebSockets, StopReadingWhilePaused) {
   EXPECT_THAT(party.told, ElementsAre("text a", "text b"));
 }
 
-TEST_F(WebSockets, DeliverTheMessageThoughTheyAreDestroyedMeanwhile) {
+TEST_F(WebSockets, DeliverMessageThoughTheyAreDestroyedMeanwhile) {
   const auto client = raw();
   std::string seen;
   party.on_told = [&](const std::string& what) {
@@ -456,7 +456,7 @@ TEST_F(WebSockets, DeliverNoMessagesAfterClose) {
   EXPECT_THAT(party.told, ElementsAre("text a", "closed 1000"));
 }
 
-TEST_F(WebSockets, ResumeOnCloseToReadTheCloseFrame) {
+TEST_F(WebSockets, ResumeOnCloseToReadCloseFrame) {
   const auto client = raw();
   party.socket.pause();
   exchange(*client, frame({}, "a"));
@@ -465,7 +465,7 @@ TEST_F(WebSockets, ResumeOnCloseToReadTheCloseFrame) {
   EXPECT_THAT(party.told, ElementsAre("closed 1000"));
 }
 
-TEST_F(WebSockets, WaitForTheCloseFrameUntilTheTimeout) {
+TEST_F(WebSockets, WaitForCloseFrameUntilTimeout) {
   const auto client = raw();
   party.socket.close();
   pass(4s);
@@ -506,7 +506,7 @@ TEST_F(WebSockets, RejectAllOperationsWhenEmpty) {
   EXPECT_FALSE(topic.subscribe(none) || topic.has(none) || topic.unsubscribe(none));
 }
 
-TEST_F(WebSockets, MayOutliveTheLoop) {
+TEST_F(WebSockets, MayOutliveLoop) {
   const auto loop = must(Loop::create());
   auto own_loop = must(Loop::create({.clock = &clock_}));
   {
@@ -544,7 +544,7 @@ TEST_F(WebSockets, PingIdlePeersAndCloseUnresponsiveOnes) {
   EXPECT_TRUE(client->is_ended || client->is_closed);
 }
 
-TEST_F(WebSockets, LeaveNoTimersAfterTheLastIsClosed) {
+TEST_F(WebSockets, LeaveNoTimersAfterLastIsClosed) {
   const auto timers_behind_one = [&](Nanos ping_after) {
     options.ping_after = ping_after;
     const auto client = raw();
@@ -614,7 +614,7 @@ TEST_F(WebSockets, CloseSlowReaders) {
   EXPECT_EQ(party.error, Error::queue_full);
 }
 
-TEST_F(WebSockets, PauseReadingWhileThePeerDoesNotRead) {
+TEST_F(WebSockets, PauseReadingWhilePeerDoesNotRead) {
   options.limits = {.low = 10, .high = 1000, .pause_reading = true};
   const auto client = raw();
   party.on_told = [&](const std::string& what) {
@@ -800,7 +800,7 @@ TEST_F(WebSocketSessionTest, MayEndItselfOrAllInEveryCallback) {
   }
 }
 
-TEST_F(WebSocketSessionTest, OutlivesANestedRunInItsCallback) {
+TEST_F(WebSocketSessionTest, OutlivesNestedRunInItsCallback) {
   const auto client = raw();
   LoggedSession::then = [&](LoggedSession& one) {
     turns();

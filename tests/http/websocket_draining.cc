@@ -23,7 +23,7 @@ class WebSocketDraining : public WebSocketTest {
   bool is_done = false;
 };
 
-TEST_F(WebSocketDraining, BothSidesCloseAndTheDrainEnds) {
+TEST_F(WebSocketDraining, BothSidesCloseAndDrainEnds) {
   Party other;
   join(other);
   drain(30 * kSecond);
@@ -34,7 +34,7 @@ TEST_F(WebSocketDraining, BothSidesCloseAndTheDrainEnds) {
   EXPECT_TRUE(is_done);
 }
 
-TEST_F(WebSocketDraining, EarlierMessagesAreDeliveredBeforeTheCloseFrame) {
+TEST_F(WebSocketDraining, EarlierMessagesAreDeliveredBeforeCloseFrame) {
   Party other;
   join(other);
   party.socket.send("last words");
@@ -97,7 +97,7 @@ TEST_F(WebSocketDraining, SocketsWithOtherOptionsAreClosedAsWell) {
   EXPECT_TRUE(is_done);
 }
 
-TEST_F(WebSocketDraining, CloseCodeOfTheProgramIsKept) {
+TEST_F(WebSocketDraining, CloseCodeOfProgramIsKept) {
   Party other;
   join(other);
   party.socket.close(CloseCode{4000}, "moved");

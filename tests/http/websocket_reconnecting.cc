@@ -1,5 +1,6 @@
 // WebSocketClient: reconnects, subscribes again, and sends the messages that have waited.
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <functional>
@@ -116,7 +117,7 @@ TEST_F(ReconnectingWebSockets, QueueOfWaitingMessagesIsLimited) {
   EXPECT_FALSE(log_.socket->send(""));
 }
 
-TEST_F(ReconnectingWebSockets, ReconnectsUntilTheServerIsBack) {
+TEST_F(ReconnectingWebSockets, ReconnectsUntilServerIsBack) {
   connect();
   run_until_noted("open");
   server_.reset();
@@ -128,7 +129,7 @@ TEST_F(ReconnectingWebSockets, ReconnectsUntilTheServerIsBack) {
   run_until_noted("waits");
 }
 
-TEST_F(ReconnectingWebSockets, StopsAfterTheGivenNumberOfFailures) {
+TEST_F(ReconnectingWebSockets, StopsAfterGivenNumberOfFailures) {
   server_.reset();
   connect({.max_failures = 3});
   run_until_noted("closed");
@@ -180,6 +181,22 @@ TEST_F(ReconnectingWebSockets, ReconnectsWhenAsked) {
   log_.socket->reconnect();
   run_until_noted("open", 2);
   EXPECT_EQ(log_.lines, (Lines{"open", "open"}));
+}
+
+TEST_F(ReconnectingWebSockets, MemoryIsFlatOverManyConnections) {
+  connect({.steady_after = 0ns});
+  run_until_noted("open");
+  const auto reconnect = [this](int times) {
+    for (; times > 0; --times) {
+      log_.lines.clear();
+      EXPECT_TRUE(log_.socket->send("reset"));
+      EXPECT_TRUE(log_.socket->send(std::string(1'000, 'x')));
+      run_until_noted("open");
+    }
+    return ::mallinfo2().uordblks;
+  };
+  const std::size_t before = reconnect(30);
+  EXPECT_LT(reconnect(200), before + 100'000);  // As many connections take 200 times a kilobyte.
 }
 
 TEST_F(ReconnectingWebSockets, MayBeDestroyedInEachCallback) {

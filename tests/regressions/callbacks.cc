@@ -81,7 +81,7 @@ TEST_F(Callbacks, MayOwnTheirStream) {
   EXPECT_TRUE(watch.expired());
 }
 
-TEST_F(Callbacks, AreDestroyedWhenReplacedInADatagram) {
+TEST_F(Callbacks, AreDestroyedWhenReplacedInDatagram) {
   Datagram datagram = std::move(*Datagram::create(*loop_, Address::loopback_ipv4(0)));
   for (int i = 0; i < 100; ++i)
     EXPECT_FALSE(datagram.start({.on_packets = [token = token_](std::span<const Packet>) {}}));

@@ -52,7 +52,7 @@ TEST(EndedStream, DeliversNothingMoreWhenResumed) {
 }
 
 // A part of the bytes was sent, and then the connection was closed.
-TEST(FullStream, SendsNoPartOfADroppedWrite) {
+TEST(FullStream, SendsNoPartOfDroppedWrite) {
   Pair pair;
   ASSERT_TRUE(
       pair.left.set_limits({.low = 0, .high = 10, .max = 100'000, .when_full = WhenFull::drop}));

@@ -76,7 +76,7 @@ TEST_F(ActingDestructor, StopsItsScopeDuringStop) {
   EXPECT_TRUE(scope_->empty());
 }
 
-TEST_F(ActingDestructor, RunsTheLoopDuringStop) {
+TEST_F(ActingDestructor, RunsLoopDuringStop) {
   scope_->spawn(until_stopped([this] { turns(); }, &has_gone_on_));
   scope_->stop();
   turns();
@@ -88,7 +88,7 @@ Task<void> join_within_5ms(Scope* scope, bool* is_whole) {
 }
 
 // The timer of join() cancelled the scope after its destruction.
-TEST_F(ActingDestructor, ScopeIsDestroyedInTheTurnInWhichTheGraceEnds) {
+TEST_F(ActingDestructor, ScopeIsDestroyedInTurnInWhichGraceEnds) {
   bool is_whole = true;
   scope_->spawn(sleeper_that_acts([] {}));
   Scope outer(loop());
@@ -102,7 +102,7 @@ TEST_F(ActingDestructor, ScopeIsDestroyedInTheTurnInWhichTheGraceEnds) {
   EXPECT_TRUE(outer.empty());
 }
 
-TEST_F(ActingDestructor, TasksEndInTheTurnInWhichTheGraceEnds) {
+TEST_F(ActingDestructor, TasksEndInTurnInWhichGraceEnds) {
   const auto short_one = []() -> Task<void> { co_await coro::sleep(5ms); };
   bool is_whole = false;
   scope_->spawn(short_one());
@@ -115,7 +115,7 @@ TEST_F(ActingDestructor, TasksEndInTheTurnInWhichTheGraceEnds) {
 }
 
 // The other branch of a task is due while the task is being destroyed. It must not be resumed.
-TEST_F(ActingDestructor, RunsTheLoopDuringCancel) {
+TEST_F(ActingDestructor, RunsLoopDuringCancel) {
   const auto due_branch = [](bool* has_gone_on) -> Task<void> {
     co_await coro::sleep(1ms);
     *has_gone_on = true;
@@ -148,7 +148,7 @@ class NestedRun : public ActingDestructor {
   const Nanos begin_ = loop().now();
 };
 
-TEST_F(NestedRun, IsNotEndedByTheOuterTask) {
+TEST_F(NestedRun, IsNotEndedByOuterTask) {
   Nanos nested_end{0};
   const auto run_nested = [&] {
     loop().run_for(300ms);

@@ -29,7 +29,7 @@ std::vector<Fd> occupy_below(int number) {
 }
 
 // libev, "disappearing file descriptors": closed behind the loop's back, at any moment.
-TEST_P(DescriptorsTest, OtherWatchersContinueWhenADescriptorDisappears) {
+TEST_P(DescriptorsTest, OtherWatchersContinueWhenDescriptorDisappears) {
   std::vector<Pipe> pipes(8);
   std::vector<std::unique_ptr<Probe<Io>>> ios;
   for (const Pipe& pipe : pipes) {
@@ -50,7 +50,7 @@ TEST_P(DescriptorsTest, OtherWatchersContinueWhenADescriptorDisappears) {
 
 // golang/go#59545, h2o#1427: another file takes the number that a callback frees, while an event of
 // the old one is still in the batch.
-TEST_P(DescriptorsTest, QueuedEventDoesNotReachNewOwnerOfTheDescriptor) {
+TEST_P(DescriptorsTest, QueuedEventDoesNotReachNewOwnerOfDescriptor) {
   Pipe first;
   Pipe second;
   Pipe quiet;

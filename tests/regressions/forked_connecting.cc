@@ -45,7 +45,7 @@ class ForkedConnecting : public ::testing::Test {
 };
 
 // The child connected, sent a copy of the queue, and shut down the parent's connection.
-TEST_F(ForkedConnecting, StreamIsLeftAloneWhenTheChildDestroysIt) {
+TEST_F(ForkedConnecting, StreamIsLeftAloneWhenChildDestroysIt) {
   Stream stream;
   ASSERT_FALSE(stream.connect(*loop_, server(), log_));
   EXPECT_TRUE(stream.write("hello"));
@@ -63,7 +63,7 @@ TEST_F(ForkedConnecting, StreamIsLeftAloneWhenTheChildDestroysIt) {
   EXPECT_EQ(log_.closed_calls, 0);
 }
 
-TEST_F(ForkedConnecting, StreamDoesNotConnectInTheChild) {
+TEST_F(ForkedConnecting, StreamDoesNotConnectInChild) {
   Stream stream;
   ASSERT_FALSE(stream.connect(*loop_, server(), log_));
   EXPECT_TRUE(stream.write("hello"));
@@ -76,7 +76,7 @@ TEST_F(ForkedConnecting, StreamDoesNotConnectInTheChild) {
   EXPECT_EQ(accepted_log_.received, "hello");
 }
 
-TEST_F(ForkedConnecting, AttemptDoesNotContinueInTheChild) {
+TEST_F(ForkedConnecting, AttemptDoesNotContinueInChild) {
   Stream made;
   int calls = 0;
   const Connecting connecting = connect(*loop_, server(), [&](Result<Stream> stream) {

@@ -201,7 +201,7 @@ const Row kRows[] = {
 class KeptFunctions : public ::testing::TestWithParam<Row> {};
 
 // Nothing outside the loop holds the object: it holds handles, and their functions hold it.
-TEST_P(KeptFunctions, AreDestroyedWithTheLoop) {
+TEST_P(KeptFunctions, AreDestroyedWithLoop) {
   std::unique_ptr<Loop> loop = *Loop::create();
   auto self = std::make_shared<Owner>();
   const std::weak_ptr<Owner> watch = self;
@@ -266,7 +266,7 @@ TEST_F(Ended, StreamDropsFunctionsWhenItIsStopped) {
   EXPECT_EQ(recorder.received, "more");
 }
 
-TEST_F(Ended, StreamDropsFunctionsWhenAHandlerReplacesThem) {
+TEST_F(Ended, StreamDropsFunctionsWhenHandlerReplacesThem) {
   Stream stream = started();
   Recorder recorder;
   stream.start(recorder);
@@ -277,7 +277,7 @@ TEST_F(Ended, StreamDropsFunctionsWhenAHandlerReplacesThem) {
 }
 
 // The function that is running stays until it has returned.
-TEST_F(Ended, StreamDropsTheFunctionThatAbortsIt) {
+TEST_F(Ended, StreamDropsFunctionThatAbortsIt) {
   for (int ending = 0; ending < 3; ++ending) {
     Stream stream = started();
     int calls = 0;
@@ -320,7 +320,7 @@ TEST_F(Ended, ListenerDropsItsFunctionWhenItIsClosed) {
 }
 
 // Its function runs the loop, which closes it.
-TEST_F(Ended, ListenerDropsTheFunctionThatClosesIt) {
+TEST_F(Ended, ListenerDropsFunctionThatClosesIt) {
   Listener listener;
   int calls = 0;
   listener = std::move(*Listener::create(*loop_, Address::loopback_ipv4(0),
@@ -353,7 +353,7 @@ TEST_F(Ended, ProcessDropsItsFunctionWhenItHasExited) {
   EXPECT_EQ(kept(), 0);
 }
 
-TEST_F(Ended, DatagramDropsFunctionsWhenAHandlerReplacesThem) {
+TEST_F(Ended, DatagramDropsFunctionsWhenHandlerReplacesThem) {
   struct Nobody final : DatagramHandler {
     void on_packets(std::span<const Packet>) override {}
   } nobody;

@@ -213,7 +213,7 @@ TYPED_TEST(MovedHandles, AssignmentKeepsHandleThatOldCallbackAssignsToSource) {
   EXPECT_EQ(this->destroyed_, 2);
 }
 
-TYPED_TEST(MovedHandles, GoWithTheOldOne) {
+TYPED_TEST(MovedHandles, GoWithOldOne) {
   this->target_ = this->made([this] {
     ++this->acts_;
     this->target_.reset();
@@ -262,7 +262,7 @@ TEST_F(ReplacedFunctions, MaySetAnotherInTheirDestructor) {
   EXPECT_EQ(destroyed_, 2);
 }
 
-TEST_F(ReplacedFunctions, MayDestroyTheOwnerInTheirDestructor) {
+TEST_F(ReplacedFunctions, MayDestroyOwnerInTheirDestructor) {
   using Kept = LoopFunction<void()>;
   std::unique_ptr<Kept> kept;
   kept = std::make_unique<Kept>(*loop_, [captured = acting([&] { kept.reset(); })] {});
@@ -271,7 +271,7 @@ TEST_F(ReplacedFunctions, MayDestroyTheOwnerInTheirDestructor) {
   EXPECT_EQ(destroyed_, 1);
 }
 
-TEST_F(ReplacedFunctions, MaySetAnotherOfTheScopeInTheirDestructor) {
+TEST_F(ReplacedFunctions, MaySetAnotherOfScopeInTheirDestructor) {
   coro::Scope scope(*loop_);
   const auto set_again = [&] { scope.on_error([captured = counted()](std::error_code) {}); };
   scope.on_error([captured = acting(set_again)](std::error_code) {});
@@ -281,7 +281,7 @@ TEST_F(ReplacedFunctions, MaySetAnotherOfTheScopeInTheirDestructor) {
   EXPECT_EQ(destroyed_, 2);
 }
 
-TEST_F(ReplacedFunctions, MayDestroyTheScopeInTheirDestructor) {
+TEST_F(ReplacedFunctions, MayDestroyScopeInTheirDestructor) {
   auto scope = std::make_unique<coro::Scope>(*loop_);
   scope->on_error([captured = acting([&] { scope.reset(); })](std::error_code) {});
   scope->on_error([captured = counted()](std::error_code) {});
@@ -289,7 +289,7 @@ TEST_F(ReplacedFunctions, MayDestroyTheScopeInTheirDestructor) {
   EXPECT_EQ(destroyed_, 1);
 }
 
-TEST_F(ReplacedFunctions, MaySetAnotherOfTheRouterInTheirDestructor) {
+TEST_F(ReplacedFunctions, MaySetAnotherOfRouterInTheirDestructor) {
   http::Router router;
   const auto set_again = [&] { router.otherwise([captured = counted()](http::Exchange) {}); };
   router.otherwise([captured = acting(set_again)](http::Exchange) {});

@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // It scheduled one-shots after the loop had dropped its own, and they were never destroyed.
-TEST(PostedTask, MayScheduleOneShotsOnTheEndingLoopInItsDestructor) {
+TEST(PostedTask, MayScheduleOneShotsOnEndingLoopInItsDestructor) {
   const auto kept = std::make_shared<int>();
   std::unique_ptr<Loop> owner = *Loop::create();
   Loop& loop = *owner;
@@ -33,7 +33,7 @@ TEST(PostedTask, MayScheduleOneShotsOnTheEndingLoopInItsDestructor) {
 }
 
 // One-shots are destroyed after the posted tasks.
-TEST(OneShot, PostsToTheEndingLoopInItsDestructor) {
+TEST(OneShot, PostsToEndingLoopInItsDestructor) {
   const auto kept = std::make_shared<int>();
   std::unique_ptr<Loop> owner = *Loop::create();
   Loop& loop = *owner;

@@ -41,7 +41,7 @@ class RefusedStream : public ::testing::Test {
   Stream stream_;
 };
 
-TEST_F(RefusedStream, ReportsRefusalByTheBackend) {
+TEST_F(RefusedStream, ReportsRefusalByBackend) {
   stream_.start(log_);
   expect_closed(refusal_);
 }
@@ -60,7 +60,7 @@ TEST_F(RefusedStream, ReportsFailedWriteAfterStart) {
   expect_closed(broken_pipe_);
 }
 
-TEST_F(RefusedStream, ReadsInputThatArrivedBeforeTheFailedWrite) {
+TEST_F(RefusedStream, ReadsInputThatArrivedBeforeFailedWrite) {
   ASSERT_EQ(::write(ends_[1], "last", 4), 4);
   close_peer();
   stream_.start(log_);

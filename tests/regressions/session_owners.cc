@@ -50,7 +50,7 @@ TEST_F(SessionOwners, SessionDestroysItsListWhenItsConnectionEnds) {
   run_until(*loop_, [&] { return watch_.expired(); });
 }
 
-TEST_F(SessionOwners, LastOfManySessionsDestroysTheList) {
+TEST_F(SessionOwners, LastOfManySessionsDestroysList) {
   Stream first = open();
   Stream second = open();
   let_go();
@@ -76,7 +76,7 @@ TEST_F(SessionOwners, LoopEndsFirst) {
   loop_.reset();
 }
 
-TEST_F(SessionOwners, NewSessionDestroysTheListInEndAll) {
+TEST_F(SessionOwners, NewSessionDestroysListInEndAll) {
   new OwningNewcomer(list_);
   new OwningNewcomer(list_);
   OwningSessions& list = *list_;
@@ -85,7 +85,7 @@ TEST_F(SessionOwners, NewSessionDestroysTheListInEndAll) {
   EXPECT_TRUE(watch_.expired());
 }
 
-TEST_F(SessionOwners, NewSessionDestroysTheListWhenTheGraceEnds) {
+TEST_F(SessionOwners, NewSessionDestroysListWhenGraceEnds) {
   new OwningNewcomer(list_);
   std::exchange(list_, nullptr)->drain(Nanos{1});
   run_until(*loop_, [&] { return watch_.expired(); });

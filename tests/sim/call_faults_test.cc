@@ -70,7 +70,7 @@ TEST(SimCallFaults, ReportParseErrors) {
   EXPECT_EQ(refusal_of(std::string(5000, 'x')), "it is longer than 4096 bytes");
 }
 
-TEST(SimCallFaults, DependOnTheCallNumberAndTheSeed) {
+TEST(SimCallFaults, DependOnCallNumberAndSeed) {
   const auto decide = [](std::uint64_t seed) {
     CallFaults faults(*CallFaults::parse("accept.EMFILE@2..3,recv.short=.5"), seed);
     std::string text;
@@ -102,7 +102,7 @@ TEST(SimCallFaults, ShortenTransfersButLeaveAtLeastOneByte) {
 
 // ---- in the environment
 
-TEST(SimRealFaults, AreEnabledWithANotice) {
+TEST(SimRealFaults, AreEnabledWithNotice) {
   const sim::RealFaults found = sim::real_faults("recv.short=.3", "7", false);
   EXPECT_NE(found.faults, nullptr);
   EXPECT_EQ(found.notice,
@@ -181,7 +181,7 @@ TEST(SimRealSockets, PermanentFailureIsReported) {
   EXPECT_TRUE(ended.output.contains("Network is unreachable")) << ended.output;
 }
 
-TEST(SimRealSockets, InvalidPlanEndsTheProgram) {
+TEST(SimRealSockets, InvalidPlanEndsProgram) {
   const Ended ended = run_with("SPATE_FAULTS=recv.nothing");
   EXPECT_EQ(ended.status, 2);
   EXPECT_TRUE(ended.output.contains("spate: SPATE_FAULTS=recv.nothing: \"recv.nothing\": no such"));
@@ -189,7 +189,7 @@ TEST(SimRealSockets, InvalidPlanEndsTheProgram) {
 
 // ---- in a World
 
-TEST(SimWorldCallFaults, FailAccordingToThePlan) {
+TEST(SimWorldCallFaults, FailAccordingToPlan) {
   sim::TestLoop loop;
   EXPECT_EQ(loop.world().fail_calls("socket.EMFILE"), "");
   const auto none = serve<Echo>(*loop, Address::loopback_ipv4(7000));
@@ -200,7 +200,7 @@ TEST(SimWorldCallFaults, FailAccordingToThePlan) {
   EXPECT_TRUE(serve<Echo>(*loop, Address::loopback_ipv4(7000)));
 }
 
-TEST(SimWorldCallFaults, DoNotAffectARestart) {
+TEST(SimWorldCallFaults, DoNotAffectRestart) {
   sim::World world(1);
   sim::Host& host = world.add_host("host");
   EXPECT_EQ(world.fail_calls("epoll_create.EMFILE,eventfd.EMFILE,epoll_ctl.ENOMEM"), "");
@@ -209,7 +209,7 @@ TEST(SimWorldCallFaults, DoNotAffectARestart) {
   EXPECT_TRUE(host.is_up());
 }
 
-TEST(SimWorldCallFaults, HarmlessFaultsDoNotBreakAnEcho) {
+TEST(SimWorldCallFaults, HarmlessFaultsDoNotBreakEcho) {
   const sim::Exploration found = sim::explore(1, 100, [](sim::World& world) {
     sim::Host& here = world.add_host("here");
     sim::Host& there = world.add_host("there");
@@ -226,7 +226,7 @@ TEST(SimWorldCallFaults, HarmlessFaultsDoNotBreakAnEcho) {
   EXPECT_TRUE(found) << found.report();
 }
 
-TEST(SimWorldCallFaults, AreFaultsOfTheSeed) {
+TEST(SimWorldCallFaults, AreFaultsOfSeed) {
   ::unsetenv("SPATE_SEED");
   const sim::Exploration found = sim::explore(1, 1000, [](sim::World& world) {
     sim::Host& here = world.add_host("here");

@@ -309,7 +309,7 @@ std::string sent_without_address(const Calls& calls) {
   return text;
 }
 
-TEST(CallParity, HoldsForMessagesWithoutAnAddress) {
+TEST(CallParity, HoldsForMessagesWithoutAddress) {
   sim::World world(1);
   sim::Host& host = world.add_host("host");
   host.run([](Loop&) { EXPECT_EQ(sent_without_address(kSimulated), sent_without_address(kReal)); });

@@ -31,6 +31,15 @@ TEST(SimClocks, WallClockKeepsItsOffset) {
   EXPECT_EQ(wall_of(there) - wall_of(here), -1h);
 }
 
+TEST(SimClocks, WallClockDriftsWithItsHost) {
+  World world(1);
+  Host& here = world.add_host("here");
+  Host& fast = world.add_host("fast");
+  fast.set_clock({.ahead = 3s, .drift = 100'000});
+  world.run_for(10s);
+  EXPECT_EQ(wall_of(fast) - wall_of(here), 4s);
+}
+
 TEST(SimClocks, FasterClockFiresTimersEarlierInWorldTime) {
   World world(1);
   Host& fast = world.add_host("fast");
@@ -87,7 +96,7 @@ TEST(SimClocks, RestartDoesNotChangeClocks) {
   EXPECT_EQ(wall_of(there) - wall_of(here), 5s);
 }
 
-TEST(SimClocks, NestedLoopSleepsByTheClockOfItsHost) {
+TEST(SimClocks, NestedLoopSleepsByClockOfItsHost) {
   World world(1);
   Host& slow = world.add_host("slow");
   slow.set_clock({.drift = -500'000});

@@ -177,14 +177,14 @@ std::uint64_t play_in_a_world(std::uint64_t seed) {
   return world.trace();
 }
 
-TEST(RandomStreamPair, EndsAsPromisedOnTheSystem) {
+TEST(RandomStreamPair, EndsAsPromisedOnSystem) {
   for (const std::uint64_t seed : seeds(10)) {
     SCOPED_TRACE(seed);
     play_on_the_system(seed);
   }
 }
 
-TEST(RandomStreamPair, EndsAsPromisedAndIsReproducibleInAWorld) {
+TEST(RandomStreamPair, EndsAsPromisedAndIsReproducibleInWorld) {
   for (const std::uint64_t seed : seeds(40)) {
     SCOPED_TRACE(seed);
     EXPECT_EQ(play_in_a_world(seed), play_in_a_world(seed));

@@ -125,7 +125,7 @@ void need_two(World& world) {
   sim::always(struck < 2, "no two of these");
 }
 
-TEST_F(SimExplore, OmitsFaultsThatAFailureDoesNotNeed) {
+TEST_F(SimExplore, OmitsFaultsThatFailureDoesNotNeed) {
   const Exploration found = sim::explore(1, 1000, need_two);
   ASSERT_TRUE(found.failed);
   EXPECT_GT(found.faults, 30u);
@@ -196,7 +196,7 @@ TEST_F(SimExplore, IsolatedWorldsShareNoStatics) {
   EXPECT_EQ(runs, 0);
 }
 
-TEST_F(SimExplore, CrashOfAnIsolatedProgramIsAFailure) {
+TEST_F(SimExplore, CrashOfIsolatedProgramIsFailure) {
   const Exploration found = sim::explore({.seeds = 5, .isolates = true}, [](World& world) {
     if (world.draw(2) == 0) std::_Exit(7);
   });
@@ -208,14 +208,14 @@ TEST_F(SimExplore, CrashOfAnIsolatedProgramIsAFailure) {
   EXPECT_EQ(killed.failure, "the program ends: Killed");
 }
 
-TEST_F(SimExplore, IsolatedRunHasTheSameResult) {
+TEST_F(SimExplore, IsolatedRunHasSameResult) {
   const Exploration apart = sim::explore({.seeds = 1000, .isolates = true}, need_two);
   const Exploration here = sim::explore({.seeds = 1000}, need_two);
   EXPECT_EQ(apart.report(), here.report());
   EXPECT_EQ(apart.trace, here.trace);
 }
 
-TEST_F(SimExplore, InvalidEnvironmentEndsTheProgram) {
+TEST_F(SimExplore, InvalidEnvironmentEndsProgram) {
   ::setenv("SPATE_SEED", "twelve", 1);
   EXPECT_EXIT(sim::explore(1, 1, [](World&) {}), ::testing::ExitedWithCode(2),
               "spate: SPATE_SEED=twelve: a decimal number was expected");
@@ -224,7 +224,7 @@ TEST_F(SimExplore, InvalidEnvironmentEndsTheProgram) {
   EXPECT_EXIT(sim::explore(1, 1, [](World&) {}), ::testing::ExitedWithCode(2), "SPATE_ONLY=3,:");
 }
 
-TEST_F(SimExplore, RunsSeedsFromTheEnvironment) {
+TEST_F(SimExplore, RunsSeedsFromEnvironment) {
   ::setenv("SPATE_SEEDS", "5", 1);
   EXPECT_EQ(sim::explore(1, 3, [](World&) {}).seeds, 5u);
   ::setenv("SPATE_SEEDS", "10..12", 1);
@@ -243,7 +243,7 @@ TEST_F(SimExplore, RunsSeedsFromTheEnvironment) {
   EXPECT_EQ(drawn, before);
 }
 
-TEST_F(SimExplore, AssertionsOutsideAWorldAreIgnored) {
+TEST_F(SimExplore, AssertionsOutsideWorldAreIgnored) {
   sim::always(false, "nobody is_bound_to it");
   sim::sometimes(false, "nor this");
   sim::note("nor this");
@@ -252,7 +252,7 @@ TEST_F(SimExplore, AssertionsOutsideAWorldAreIgnored) {
 
 // One seed is one trace with any compiler and optimization. Record the number again if the library
 // sends other bytes, or at other times, on purpose.
-TEST_F(SimExplore, TraceOfASeedIsTheSameInEveryBuild) {
+TEST_F(SimExplore, TraceOfSeedIsSameInEveryBuild) {
   const Exploration found = sim::explore(1, 20, [](World& world) {
     Host& here = world.add_host("here");
     Host& there = world.add_host("there");

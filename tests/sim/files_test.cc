@@ -127,7 +127,7 @@ TEST_F(SimFiles, PiecesAreReadIntoSameMemory) {
   }
 }
 
-TEST_F(SimFiles, FailedCallLeavesTheOldFile) {
+TEST_F(SimFiles, FailedCallLeavesOldFile) {
   for (const std::string_view fault : {"fsync.EIO@1", "rename.EACCES"}) {
     tree_.write("a", "old");
     run(1, fault);

@@ -59,7 +59,7 @@ TEST_F(SimHosts, CrashedHostDoesNotRespond) {
   EXPECT_EQ(std::chrono::round<std::chrono::seconds>(world_.now()), 127s);
 }
 
-TEST_F(SimHosts, TimeoutsStartedOnAnIdleHostCountFromNow) {
+TEST_F(SimHosts, TimeoutsStartedOnIdleHostCountFromNow) {
   boot();
   world_.run_for(1h);
   EchoClient client("hello");
@@ -82,7 +82,7 @@ TEST_F(SimHosts, RestartedHostServesAgain) {
   EXPECT_TRUE(after.has_all());
 }
 
-TEST_F(SimHosts, ConnectDuringARestartSucceedsAfterIt) {
+TEST_F(SimHosts, ConnectDuringRestartSucceedsAfterIt) {
   boot();
   here_.crash();
   world_.at(5s, [&] { here_.restart(); });
@@ -93,7 +93,7 @@ TEST_F(SimHosts, ConnectDuringARestartSucceedsAfterIt) {
   EXPECT_EQ(std::chrono::round<std::chrono::seconds>(world_.now()), 7s);
 }
 
-TEST_F(SimHosts, SendingPeerIsResetAfterTheRestart) {
+TEST_F(SimHosts, SendingPeerIsResetAfterRestart) {
   boot();
   EchoClient client("hello");
   client.keep_open();
@@ -108,7 +108,7 @@ TEST_F(SimHosts, SendingPeerIsResetAfterTheRestart) {
   EXPECT_EQ(client.error(), std::errc::connection_reset);
 }
 
-TEST_F(SimHosts, SendingPeerTimesOutIfTheHostStaysDown) {
+TEST_F(SimHosts, SendingPeerTimesOutIfHostStaysDown) {
   boot();
   EchoClient client("hello");
   client.keep_open();
@@ -121,7 +121,7 @@ TEST_F(SimHosts, SendingPeerTimesOutIfTheHostStaysDown) {
   EXPECT_GT(world_.now(), 15min);
 }
 
-TEST_F(SimHosts, IdlePeerIsNotNotifiedOfARestart) {
+TEST_F(SimHosts, IdlePeerIsNotNotifiedOfRestart) {
   boot();
   EchoClient client("hello");
   client.keep_open();
@@ -132,7 +132,7 @@ TEST_F(SimHosts, IdlePeerIsNotNotifiedOfARestart) {
   EXPECT_EQ(world_.run_until([&] { return client.is_done(); }, 24h), Outcome::stuck);
 }
 
-TEST_F(SimHosts, CrashClosesAllDescriptorsOfTheHost) {
+TEST_F(SimHosts, CrashClosesAllDescriptorsOfHost) {
   const std::size_t before = world_.open_descriptors();
   const std::size_t of_there = there_.open_descriptors();
   boot();
@@ -149,7 +149,7 @@ TEST_F(SimHosts, CrashClosesAllDescriptorsOfTheHost) {
   EXPECT_EQ(world_.open_descriptors(), before + 1);  // The listener.
 }
 
-TEST_F(SimHosts, HandlesOfACrashedHostAreHarmless) {
+TEST_F(SimHosts, HandlesOfCrashedHostAreHarmless) {
   EchoClient client("hello");
   auto server =
       here_.run([](Loop& loop) { return must(serve<Echo>(loop, Address::any_ipv6(kHostPort))); });
@@ -165,7 +165,7 @@ TEST_F(SimHosts, HandlesOfACrashedHostAreHarmless) {
   there_.restart();
   EchoClient again("again");
   start(again);
-  client.stream().write("nobody is_bound_to it");
+  client.stream().write("nobody receives it");
   client.stream().close();
   timer.stop();
   finish(again);
@@ -173,7 +173,24 @@ TEST_F(SimHosts, HandlesOfACrashedHostAreHarmless) {
   EXPECT_EQ(calls, 0);
 }
 
-TEST_F(SimHosts, CrashResetsConnectionsInTheBacklog) {
+// An old Stream closes its number, which no new socket may have.
+TEST_F(SimHosts, NumbersOfCrashedSocketsAreNotReused) {
+  boot();
+  EchoClient client("hello");
+  client.keep_open();
+  start(client);
+  world_.run_for(1s);
+  there_.crash();
+  there_.restart();
+  EchoClient again("again");
+  start(again);
+  client.stream().abort();
+  client.stream() = Stream();
+  finish(again);
+  EXPECT_TRUE(again.has_all());
+}
+
+TEST_F(SimHosts, CrashResetsConnectionsInBacklog) {
   std::optional<Listener> listener = here_.run([](Loop& loop) {
     return must(
         Listener::create(loop, Address::any_ipv4(kHostPort), [](Stream, const Address&) {}));
@@ -192,7 +209,7 @@ TEST_F(SimHosts, CrashResetsConnectionsInTheBacklog) {
 }
 
 // The kernel's zero-window probes detect the restart.
-TEST_F(SimHosts, BlockedSenderDetectsARestart) {
+TEST_F(SimHosts, BlockedSenderDetectsRestart) {
   std::optional<Stream> deaf;
   std::optional<Listener> listener = listen_without_reading(deaf);
   EchoClient client(std::string(10'000'000, 'x'));
@@ -209,7 +226,7 @@ TEST_F(SimHosts, BlockedSenderDetectsARestart) {
   EXPECT_EQ(client.error(), std::errc::connection_reset);
 }
 
-TEST_F(SimHosts, BlockedSenderTimesOutIfThePeerCrashed) {
+TEST_F(SimHosts, BlockedSenderTimesOutIfPeerCrashed) {
   std::optional<Stream> deaf;
   std::optional<Listener> listener = listen_without_reading(deaf);
   EchoClient client(std::string(10'000'000, 'x'));
@@ -258,7 +275,7 @@ TEST_F(SimHosts, PausedHostAcceptsAndReceivesButSendsNothing) {
   EXPECT_TRUE(client.has_all());
 }
 
-TEST_F(SimHosts, TimersOfAPausedHostAreLate) {
+TEST_F(SimHosts, TimersOfPausedHostAreLate) {
   int calls = 0;
   here_.loop().after(1s, [&] { ++calls; });
   here_.pause();
@@ -279,6 +296,28 @@ TEST_F(SimHosts, NothingIsOpenedWithoutDescriptors) {
   ASSERT_FALSE(still);
   EXPECT_EQ(still.error(), std::errc::too_many_files_open_in_system);
   EXPECT_TRUE(there_.run([](Loop& loop) { return serve<Echo>(loop, Address::any_ipv4(1)); }));
+}
+
+TEST_F(SimHosts, PairIsOpenedCompletelyOrNotAtAll) {
+  here_.limit_descriptors(here_.open_descriptors() + 1);
+  for (int i = 0; i < 3; ++i) {
+    const auto pair = here_.run([](Loop& loop) { return Stream::socket_pair(loop); });
+    ASSERT_FALSE(pair);
+    EXPECT_EQ(pair.error(), std::errc::too_many_files_open);
+  }
+  EXPECT_TRUE(here_.run([](Loop& loop) { return serve<Echo>(loop, Address::any_ipv4(1)); }));
+}
+
+TEST_F(SimHosts, RestartLiftsLimits) {
+  boot();
+  here_.limit_descriptors(0);
+  here_.limit_memory(1);
+  here_.crash();
+  here_.restart();
+  EchoClient client("hello");
+  start(client);
+  finish(client);
+  EXPECT_TRUE(client.has_all());
 }
 
 TEST_F(SimHosts, ServerWithoutDescriptorsServesOneByOne) {

@@ -83,7 +83,7 @@ class SimHttpFiles : public ::testing::Test {
 
 TEST_F(SimHttpFiles, AreServedBySimulatedThreads) { run(1); }
 
-TEST_F(SimHttpFiles, RunsOfASeedAreEqual) { EXPECT_EQ(run(2), run(2)); }
+TEST_F(SimHttpFiles, RunsOfSeedAreEqual) { EXPECT_EQ(run(2), run(2)); }
 
 }  // namespace
 }  // namespace spate::testing

@@ -1,9 +1,11 @@
 // System calls of two kernels, the system's and a World's, for comparison.
 #pragma once
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -34,6 +36,8 @@ decltype(::getpeername) spate_sim_getpeername;
 decltype(::epoll_create1) spate_sim_epoll_create1;
 decltype(::epoll_ctl) spate_sim_epoll_ctl;
 decltype(::epoll_wait) spate_sim_epoll_wait;
+decltype(::eventfd) spate_sim_eventfd;
+decltype(::fcntl) spate_sim_fcntl;
 }
 
 namespace spate::testing {
@@ -65,6 +69,8 @@ struct Calls {
   decltype(&::epoll_create1) epoll_create1;
   decltype(&::epoll_ctl) epoll_ctl;
   decltype(&::epoll_wait) epoll_wait;
+  decltype(&::eventfd) eventfd;
+  decltype(&::fcntl) fcntl;
 };
 
 inline const Calls kReal{::close,      ::pipe2,       ::socketpair,  ::socket,        ::bind,
@@ -72,7 +78,7 @@ inline const Calls kReal{::close,      ::pipe2,       ::socketpair,  ::socket,  
                          ::read,       ::write,       ::recv,        ::send,          ::recvmsg,
                          ::sendmsg,    ::sendto,      ::sendmmsg,    ::recvmmsg,      ::getsockopt,
                          ::setsockopt, ::getsockname, ::getpeername, ::epoll_create1, ::epoll_ctl,
-                         ::epoll_wait};
+                         ::epoll_wait, ::eventfd,     ::fcntl};
 inline const Calls kSimulated{
     spate_sim_close,      spate_sim_pipe2,       spate_sim_socketpair,  spate_sim_socket,
     spate_sim_bind,       spate_sim_listen,      spate_sim_connect,     spate_sim_accept4,
@@ -80,7 +86,7 @@ inline const Calls kSimulated{
     spate_sim_recv,       spate_sim_send,        spate_sim_recvmsg,     spate_sim_sendmsg,
     spate_sim_sendto,     spate_sim_sendmmsg,    spate_sim_recvmmsg,    spate_sim_getsockopt,
     spate_sim_setsockopt, spate_sim_getsockname, spate_sim_getpeername, spate_sim_epoll_create1,
-    spate_sim_epoll_ctl,  spate_sim_epoll_wait};
+    spate_sim_epoll_ctl,  spate_sim_epoll_wait,  spate_sim_eventfd,     spate_sim_fcntl};
 
 // The simulated kernel raises no SIGPIPE.
 class WithoutSigpipe {

@@ -78,7 +78,7 @@ TEST_F(SimLimits, PortMayConnectToSeveralDestinations) {
   EXPECT_TRUE(other.has_all());
 }
 
-TEST_F(SimLimits, ActiveCloserKeepsItsPortForAMinute) {
+TEST_F(SimLimits, ActiveCloserKeepsItsPortForOneMinute) {
   there_.set_port_range(5000, 5000);
   open().stream().close();
   world_.run_for(59s);
@@ -87,7 +87,7 @@ TEST_F(SimLimits, ActiveCloserKeepsItsPortForAMinute) {
   EXPECT_FALSE(open().error());
 }
 
-TEST_F(SimLimits, ResetReleasesThePort) {
+TEST_F(SimLimits, ResetReleasesPort) {
   there_.set_port_range(5000, 5000);
   open().stream().abort();
   world_.run_for(1s);
@@ -120,7 +120,7 @@ TEST_F(SimLimits, PortInTimeWaitMayBeReusedForListening) {
 
 // ---- a full backlog
 
-TEST_F(SimLimits, ConnectToAFullBacklogRetriesAndTimesOut) {
+TEST_F(SimLimits, ConnectToFullBacklogRetriesAndTimesOut) {
   const auto listener = here_.run([](Loop& loop) {
     auto made = must(Listener::create(loop, Address::any_ipv4(7001), [](Stream, const Address&) {},
                                       {.backlog = 1}));
@@ -139,7 +139,7 @@ TEST_F(SimLimits, ConnectToAFullBacklogRetriesAndTimesOut) {
   EXPECT_FALSE(first.is_done() || second.is_done());
 }
 
-TEST_F(SimLimits, ConnectToAFullBacklogSucceedsOnRetry) {
+TEST_F(SimLimits, ConnectToFullBacklogSucceedsOnRetry) {
   std::vector<Stream> accepted;
   auto listener = here_.run([&](Loop& loop) {
     auto made = must(Listener::create(
@@ -165,7 +165,7 @@ TEST_F(SimLimits, ConnectToAFullBacklogSucceedsOnRetry) {
 
 // ---- timeouts
 
-TEST_F(SimLimits, KeepAliveDetectsACut) {
+TEST_F(SimLimits, KeepAliveDetectsCut) {
   EchoClient& client = open();
   there_.run([&](Loop&) { EXPECT_FALSE(client.stream().set_keep_alive(10s, 5s, 3)); });
   world_.cut(here_, there_);
@@ -173,7 +173,7 @@ TEST_F(SimLimits, KeepAliveDetectsACut) {
   EXPECT_EQ(client.error(), std::errc::timed_out);
 }
 
-TEST_F(SimLimits, KeepAliveSetDuringACutDetectsIt) {
+TEST_F(SimLimits, KeepAliveSetDuringCutDetectsIt) {
   EchoClient& client = open();
   world_.cut_one_way(here_, there_);
   there_.run([&](Loop&) { EXPECT_FALSE(client.stream().set_keep_alive(10s, 5s, 3)); });
@@ -181,7 +181,7 @@ TEST_F(SimLimits, KeepAliveSetDuringACutDetectsIt) {
 }
 
 // An idle end needs 15 s to 25 s to time out, since a cut may begin right before a probe is due.
-TEST_F(SimLimits, KeepAliveSurvivesAHealedCut) {
+TEST_F(SimLimits, KeepAliveSurvivesHealedCut) {
   EchoClient& client = open();
   there_.run([&](Loop&) { EXPECT_FALSE(client.stream().set_keep_alive(10s, 5s, 3)); });
   for (int i = 0; i < 5; ++i) {
@@ -194,7 +194,7 @@ TEST_F(SimLimits, KeepAliveSurvivesAHealedCut) {
   EXPECT_EQ(world_.run_until([] { return false; }, 24h), Outcome::stuck) << "somebody still probes";
 }
 
-TEST_F(SimLimits, KeepAliveDetectsACrashAndARestart) {
+TEST_F(SimLimits, KeepAliveDetectsCrashAndRestart) {
   EchoClient& crashed = open();
   there_.run([&](Loop&) { EXPECT_FALSE(crashed.stream().set_keep_alive(10s, 5s, 3)); });
   here_.crash();
@@ -203,7 +203,7 @@ TEST_F(SimLimits, KeepAliveDetectsACrashAndARestart) {
   here_.restart();
 }
 
-TEST_F(SimLimits, ProbeAfterARestartIsReset) {
+TEST_F(SimLimits, ProbeAfterRestartIsReset) {
   EchoClient& client = open();
   there_.run([&](Loop&) { EXPECT_FALSE(client.stream().set_keep_alive(10s, 5s, 3)); });
   world_.run_for(1s);
@@ -228,7 +228,34 @@ TEST_F(SimLimits, UserTimeoutLimitsUnacknowledgedData) {
   EXPECT_EQ(client.error(), std::errc::timed_out);
 }
 
-TEST_F(SimLimits, UserTimeoutLimitsAClosedWindow) {
+TEST_F(SimLimits, UserTimeoutDoesNotExtendConnecting) {
+  world_.cut(here_, there_);
+  const Address to = here_.address(kLimitPort);
+  const int fd = there_.run([&](Loop&) {
+    const int made = spate_sim_socket(AF_INET, SOCK_STREAM, 0);
+    const int half_hour_ms = 30 * 60 * 1000;
+    EXPECT_EQ(spate_sim_setsockopt(made, IPPROTO_TCP, TCP_USER_TIMEOUT, &half_hour_ms,
+                                   sizeof(half_hour_ms)),
+              0);
+    EXPECT_EQ(spate_sim_connect(made, static_cast<const sockaddr*>(to.data()),
+                                static_cast<socklen_t>(to.size())),
+              -1);
+    return made;
+  });
+  const auto error = [&] {
+    int found = -1;
+    socklen_t size = sizeof(found);
+    EXPECT_EQ(spate_sim_getsockopt(fd, SOL_SOCKET, SO_ERROR, &found, &size), 0);
+    return found;
+  };
+  world_.run_for(126s);
+  EXPECT_EQ(error(), 0);
+  world_.run_for(2s);
+  EXPECT_EQ(error(), ETIMEDOUT);
+  EXPECT_EQ(spate_sim_close(fd), 0);
+}
+
+TEST_F(SimLimits, UserTimeoutLimitsClosedWindow) {
   EchoClient& client = open();
   here_.pause();
   there_.run([&](Loop&) {
@@ -240,7 +267,7 @@ TEST_F(SimLimits, UserTimeoutLimitsAClosedWindow) {
   here_.resume();
 }
 
-TEST_F(SimLimits, BlockedSenderDetectsACrash) {
+TEST_F(SimLimits, BlockedSenderDetectsCrash) {
   EchoClient& client = open();
   here_.pause();
   there_.run([&](Loop&) { client.stream().write(std::string(1'000'000, 'x')); });
@@ -251,6 +278,19 @@ TEST_F(SimLimits, BlockedSenderDetectsACrash) {
   EXPECT_EQ(client.error(), std::errc::timed_out);
   EXPECT_GT(time, 15min);
   EXPECT_LT(time, 17min);
+}
+
+TEST_F(SimLimits, UnreadBytesAreBoundedAfterReads) {
+  EchoClient client(std::string(5'000'000, 'x'));
+  there_.run([&](Loop& loop) { client.start(loop, here_.address(kLimitPort)); });
+  EXPECT_EQ(world_.run_until([&] { return client.echoed().size() > 1'000'000; }, 1h),
+            Outcome::done);
+  here_.pause();
+  world_.run_for(10s);
+  for (const sim::ConnectionInfo& info : world_.connections()) EXPECT_LE(info.unread, 64u * 1024);
+  here_.resume();
+  EXPECT_EQ(world_.run_until([&] { return client.is_done(); }, 1h), Outcome::done);
+  EXPECT_TRUE(client.has_all());
 }
 
 TEST_F(SimLimits, TimeoutOptionsAreValidatedAndReturned) {
@@ -326,7 +366,7 @@ TEST_F(SimLimits, AcceptIsDelayedByLackOfMemory) {
   EXPECT_EQ(world_.run_until([&] { return client.echoed().size() == 400'005; }, 1h), Outcome::done);
 }
 
-TEST_F(SimLimits, PacketsBeyondTheMemoryLimitAreDropped) {
+TEST_F(SimLimits, PacketsBeyondMemoryLimitAreDropped) {
   const auto packets =
       here_.run([](Loop& loop) { return must(Datagram::create(loop, Address::any_ipv4(7002))); });
   auto sender =
@@ -340,6 +380,22 @@ TEST_F(SimLimits, PacketsBeyondTheMemoryLimitAreDropped) {
   EXPECT_GT(here_.used_memory(), 8'000u);
   EXPECT_LE(here_.used_memory(), 10'000u);
   here_.limit_memory(0);
+}
+
+TEST_F(SimLimits, ReceivedPacketsFreeTheirMemory) {
+  auto packets =
+      here_.run([](Loop& loop) { return must(Datagram::create(loop, Address::any_ipv4(7002))); });
+  auto sender =
+      there_.run([](Loop& loop) { return must(Datagram::create(loop, Address::any_ipv4(0))); });
+  std::size_t received = 0;
+  EXPECT_FALSE(packets.start(
+      {.on_packets = [&](std::span<const Packet> some) { received += some.size(); }}));
+  there_.run([&](Loop&) {
+    for (int i = 0; i < 20; ++i) EXPECT_FALSE(sender.send(bytes_of("x"), here_.address(7002)));
+  });
+  world_.run_for(1s);
+  EXPECT_EQ(received, 20u);
+  EXPECT_EQ(here_.used_memory(), 0u);
 }
 
 }  // namespace

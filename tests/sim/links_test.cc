@@ -44,7 +44,7 @@ TEST_F(SimLinks, LostSegmentsAreRetransmitted) {
   EXPECT_FALSE(client.error());
 }
 
-TEST_F(SimLinks, StreamWithTotalLossTimesOutAsInTheKernel) {
+TEST_F(SimLinks, StreamWithTotalLossTimesOutAsInKernel) {
   EchoClient client("hello");
   client.keep_open();
   there_.run([&](Loop& loop) { client.start(loop, here_.address(kEchoPort)); });
@@ -70,7 +70,7 @@ TEST_F(SimLinks, ConnectTimesOutAfterTwoMinutes) {
   EXPECT_EQ(cut.error(), std::errc::timed_out);
 }
 
-TEST_F(SimLinks, CutOfHalfAnHourEndsASendingStream) {
+TEST_F(SimLinks, CutOfHalfHourEndsSendingStream) {
   EchoClient client("hello");
   client.keep_open();
   there_.run([&](Loop& loop) { client.start(loop, here_.address(kEchoPort)); });
@@ -81,7 +81,7 @@ TEST_F(SimLinks, CutOfHalfAnHourEndsASendingStream) {
   EXPECT_EQ(client.error(), std::errc::timed_out);
 }
 
-TEST_F(SimLinks, ConnectRetriesAfterACut) {
+TEST_F(SimLinks, ConnectRetriesAfterCut) {
   world_.cut(here_, there_);
   world_.at(4s, [&] { world_.heal(here_, there_); });  // Attempts at 0, 1, 3 and 7 s.
   EchoClient client("hello");
@@ -126,7 +126,7 @@ TEST_F(SimLinks, MayChangeAtAnyTime) {
   EXPECT_GT(echo(second), 4s);
 }
 
-TEST(SimLinkDeterminism, LossesAreTheSameForOneSeed) {
+TEST(SimLinkDeterminism, LossesAreSameForOneSeed) {
   const auto trace = [](std::uint64_t seed) {
     World world(seed);
     Host& here = world.add_host("here");

@@ -45,7 +45,7 @@ class SimLocal : public ::testing::Test {
   Host& there_ = world_.add_host("there");
 };
 
-TEST_F(SimLocal, ServerEchoesAtAPathAndAtAnAbstractName) {
+TEST_F(SimLocal, ServerEchoesAtPathAndAtAbstractName) {
   for (const Address& address : {kPath, kAbstract}) {
     const auto server = must(serve_at(here_, address));
     EXPECT_EQ(server.address(), address);
@@ -53,7 +53,7 @@ TEST_F(SimLocal, ServerEchoesAtAPathAndAtAnAbstractName) {
   }
 }
 
-TEST_F(SimLocal, LargeTransferWaitsForTheReader) {
+TEST_F(SimLocal, LargeTransferWaitsForReader) {
   const auto server = must(serve_at(here_, kPath));
   EchoClient client(std::string(5'000'000, 'x'));
   here_.run([&](Loop& loop) { client.start(loop, kPath); });
@@ -67,7 +67,7 @@ TEST_F(SimLocal, ConnectToUnusedAddressFails) {
   EXPECT_EQ(echo(here_, kAbstract), std::errc::connection_refused);
 }
 
-TEST_F(SimLocal, NamesAreLocalToAHost) {
+TEST_F(SimLocal, NamesAreLocalToHost) {
   const auto server = must(serve_at(here_, kPath));
   EXPECT_EQ(echo(there_, kPath), std::errc::no_such_file_or_directory);
   EXPECT_TRUE(serve_at(there_, kPath));
@@ -92,7 +92,7 @@ TEST_F(SimLocal, StalePathIsReplaced) {
   EXPECT_FALSE(echo(here_, kPath));
 }
 
-TEST_F(SimLocal, PathnameSurvivesACrashButAbstractNameDoesNot) {
+TEST_F(SimLocal, PathnameSurvivesCrashButAbstractNameDoesNot) {
   here_.boot([this](Loop&) {
     return std::pair(must(serve_at(here_, kPath)), must(serve_at(here_, kAbstract)));
   });
@@ -109,7 +109,7 @@ TEST_F(SimLocal, SystemFileIsNotReplaced) {
   EXPECT_EQ(::access("/etc/passwd", F_OK), 0);
 }
 
-TEST_F(SimLocal, ConnectToAFullBacklogFails) {
+TEST_F(SimLocal, ConnectToFullBacklogFails) {
   Listener listener = here_.run([](Loop& loop) {
     return must(Listener::create(loop, kPath, [](Stream, const Address&) {}, {.backlog = 1}));
   });
@@ -123,7 +123,7 @@ TEST_F(SimLocal, ConnectToAFullBacklogFails) {
   EXPECT_EQ(clients[2].error(), std::errc::resource_unavailable_try_again);
 }
 
-TEST_F(SimLocal, CloseWithUnreadInputIsAReset) {
+TEST_F(SimLocal, CloseWithUnreadInputIsReset) {
   auto [one, other] = here_.run([](Loop& loop) { return must(Stream::socket_pair(loop)); });
   std::optional<std::error_code> end;
   here_.run([&](Loop&) {
@@ -179,7 +179,7 @@ class SimPassing : public SimLocal {
   Stream receiver_;
 };
 
-TEST_F(SimPassing, PassedSocketIsTheSameSocket) {
+TEST_F(SimPassing, PassedSocketIsSameSocket) {
   auto [mine, theirs] = here_.run([](Loop& loop) { return must(Stream::socket_pair(loop)); });
   EXPECT_FALSE(send("take it", {theirs.fd()}));
   here_.run([&](Loop&) { theirs = Stream(); });
@@ -206,7 +206,7 @@ TEST_F(SimPassing, SystemFileMayBePassed) {
   ::close(taker_.descriptors[0]);
 }
 
-TEST_F(SimPassing, DescriptorsBeyondTheLimitAreClosed) {
+TEST_F(SimPassing, DescriptorsBeyondLimitAreClosed) {
   auto [mine, theirs] = here_.run([](Loop& loop) { return must(Stream::socket_pair(loop)); });
   receiver_.pause();
   EXPECT_FALSE(send("two", {mine.fd(), theirs.fd()}));
@@ -245,7 +245,7 @@ TEST_F(SimPassing, DescriptorsInFlightAreClosedWithTheirSocket) {
 }
 
 // Only the end of the World can close these.
-TEST_F(SimPassing, SocketCyclesAreClosedWithTheWorld) {
+TEST_F(SimPassing, SocketCyclesAreClosedWithWorld) {
   receiver_.pause();
   EXPECT_FALSE(send("itself", {receiver_.fd(), sender_.fd()}));
 }
@@ -283,7 +283,7 @@ TEST_F(SimLocal, PacketsAreRefusedWithoutReceiverOrSpace) {
   EXPECT_EQ(error, std::errc::resource_unavailable_try_again);
 }
 
-TEST_F(SimLocal, RelayConnectsTheNetworkAndAPath) {
+TEST_F(SimLocal, RelayConnectsNetworkAndPath) {
   const auto server = must(serve_at(here_, kPath));
   std::vector<Connecting> connecting;
   std::vector<Relaying> relays;

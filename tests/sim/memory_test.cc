@@ -73,7 +73,7 @@ TEST_F(SimMemory, UnixStreamAcceptsAsMuchAsFits) {
   EXPECT_EQ(host_.used_memory(), 0u);
 }
 
-TEST_F(SimMemory, PipeAcceptsAPageOrNothing) {
+TEST_F(SimMemory, PipeAcceptsPageOrNothing) {
   host_.limit_memory(10'000);
   host_.run([&](Loop&) {
     const Ends ends = pipe();

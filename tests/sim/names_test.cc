@@ -106,8 +106,15 @@ TEST_F(SimNameServers, MayFailOrTimeOut) {
   EXPECT_LT(took_, 4s);
 }
 
+TEST_F(SimNameServers, LateResponseIsTimeout) {
+  world_.answer_name("db.example", {.addresses = {here_.address(0)}, .delay = 1h});
+  EXPECT_EQ(error_of("db.example"), NameError::timeout);
+  EXPECT_GE(took_, 75s);
+  EXPECT_LT(took_, 80s);
+}
+
 // The resolver reads the timeout of the system's configuration to know how long it may sleep.
-TEST_F(SimNameServers, TimeoutIsTheLongestSleepOfTheResolver) {
+TEST_F(SimNameServers, TimeoutIsLongestSleepOfResolver) {
   const auto turns = [&] { return there_.run([](Loop& loop) { return loop.metrics().turns; }); };
   world_.answer_name("db.example", {.error = NameError::timeout});
   const std::uint64_t before = turns();
@@ -147,7 +154,7 @@ TEST_F(SimNameServers, AbandonedLookupLeaksNoDescriptors) {
   EXPECT_EQ(there_.open_descriptors(), before);
 }
 
-TEST_F(SimNameServers, ConnectUsesTheFirstReachableAddress) {
+TEST_F(SimNameServers, ConnectUsesFirstReachableAddress) {
   auto server =
       here_.run([](Loop& loop) { return must(serve<Echo>(loop, Address::any_ipv4(7000))); });
   world_.answer_name(

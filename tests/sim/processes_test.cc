@@ -1,7 +1,10 @@
 // Signals and children in a World.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
 
+#include <cerrno>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,6 +18,13 @@
 #include "spate/sim/running.h"
 #include "spate/sim/world.h"
 #include "spate/timer.h"
+
+extern "C" {
+decltype(::posix_spawn_file_actions_init) spate_sim_posix_spawn_file_actions_init;
+decltype(::posix_spawn_file_actions_destroy) spate_sim_posix_spawn_file_actions_destroy;
+decltype(::posix_spawnp) spate_sim_posix_spawnp;
+decltype(::waitid) spate_sim_waitid;
+}
 
 namespace spate::testing {
 namespace {
@@ -32,7 +42,7 @@ class SimSignals : public ::testing::Test {
   Host& there_ = world_.add_host("there");
 };
 
-TEST_F(SimSignals, ReachOnlyTheLoopsOfTheirHost) {
+TEST_F(SimSignals, ReachOnlyLoopsOfTheirHost) {
   int here = 0;
   int there = 0;
   Signal one(here_.loop(), [&] { ++here; });
@@ -51,7 +61,7 @@ TEST_F(SimSignals, ReachOnlyTheLoopsOfTheirHost) {
   EXPECT_EQ(there, 1);
 }
 
-TEST_F(SimSignals, AreMergedWhileTheHostIsPaused) {
+TEST_F(SimSignals, AreMergedWhileHostIsPaused) {
   int calls = 0;
   Signal signal(here_.loop(), [&] { ++calls; });
   EXPECT_FALSE(here_.run([&](Loop&) { return signal.start(SIGHUP); }));
@@ -65,7 +75,7 @@ TEST_F(SimSignals, AreMergedWhileTheHostIsPaused) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST_F(SimSignals, DoNotAffectTheSystem) {
+TEST_F(SimSignals, DoNotAffectSystem) {
   struct sigaction before{};
   struct sigaction now{};
   ::sigaction(SIGUSR1, nullptr, &before);
@@ -143,7 +153,7 @@ class SimChildren : public SimSignals {
   Nanos ended_at_{0};
 };
 
-TEST_F(SimChildren, CommunicateThroughPipesAndExitWithACode) {
+TEST_F(SimChildren, CommunicateThroughPipesAndExitWithCode) {
   const std::size_t before = here_.open_descriptors();
   Process process = must(start({.file = "upper", .input = Stdio::pipe(), .output = Stdio::pipe()}));
   std::string said;
@@ -174,7 +184,7 @@ TEST_F(SimChildren, UnknownProgramIsNotFound) {
   EXPECT_FALSE(elsewhere);
 }
 
-TEST_F(SimChildren, AreKilledByASignalOrHandleIt) {
+TEST_F(SimChildren, AreKilledBySignalOrHandleIt) {
   Process sleeping = must(start({.file = "sleep"}));
   world_.run_for(10s);
   EXPECT_TRUE(sleeping.is_running());
@@ -203,6 +213,38 @@ TEST_F(SimChildren, LoopReapsChildrenWithoutHandle) {
   }
   world_.run_for(1s);
   EXPECT_FALSE(status_);
+}
+
+TEST_F(SimChildren, StatusIsTakenUnlessLeft) {
+  pid_t pid = 0;
+  posix_spawn_file_actions_t actions;
+  char name[] = "true";
+  char* arguments[] = {name, nullptr};
+  here_.run([&](Loop&) {
+    EXPECT_EQ(spate_sim_posix_spawn_file_actions_init(&actions), 0);
+    EXPECT_EQ(spate_sim_posix_spawnp(&pid, name, &actions, nullptr, arguments, nullptr), 0);
+    EXPECT_EQ(spate_sim_posix_spawn_file_actions_destroy(&actions), 0);
+  });
+  world_.run_for(1s);
+  const auto wait = [&](int options) {
+    siginfo_t info{};
+    const auto id = static_cast<id_t>(pid);
+    const int result = here_.run(
+        [&](Loop&) { return spate_sim_waitid(P_PID, id, &info, WEXITED | WNOHANG | options); });
+    return result == 0 ? info.si_pid : -errno;
+  };
+  EXPECT_EQ(wait(WNOWAIT), pid);
+  EXPECT_EQ(wait(WNOWAIT), pid);
+  EXPECT_EQ(wait(0), pid);
+  EXPECT_EQ(wait(0), -ECHILD);
+}
+
+TEST_F(SimChildren, AreUnknownToOtherHosts) {
+  const Process process = must(start({.file = "sleep"}));
+  Child child(there_.loop(), [](Child&) {});
+  EXPECT_EQ(there_.run([&](Loop&) { return child.start(process.pid()); }),
+            std::errc::no_child_process);
+  EXPECT_TRUE(process.is_running());
 }
 
 TEST_F(SimChildren, AreStoppedAndContinued) {
@@ -262,7 +304,7 @@ TEST_F(SimChildren, DetectThatTheyAreStopped) {
   tick.reset();
 }
 
-TEST_F(SimChildren, AreLostInACrash) {
+TEST_F(SimChildren, AreLostInCrash) {
   Process process = must(start({.file = "upper", .input = Stdio::pipe()}));
   world_.run_for(1s);
   here_.crash();
@@ -270,6 +312,9 @@ TEST_F(SimChildren, AreLostInACrash) {
   here_.restart();
   world_.run_for(1s);
   EXPECT_FALSE(status_);
+  Child child(here_.loop(), [](Child&) {});
+  EXPECT_EQ(here_.run([&](Loop&) { return child.start(process.pid()); }),
+            std::errc::no_child_process);
   Process again = must(start({.file = "true"}));
   EXPECT_EQ(finish(), 0);
 }

@@ -141,7 +141,7 @@ class SocketMachine {
 
   // Waits until sent packets have arrived.
   void settle() const {
-    while (sim::Kernel::current()->happen()) {
+    while (sim::Kernel::current()->run_due_events()) {
     }
     loopback_.wait();
   }

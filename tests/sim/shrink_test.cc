@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sim/explore/letter.h"
+#include "sim/explore/serialized_play.h"
 #include "sim/explore/shrink.h"
 
 namespace spate::testing {
@@ -24,7 +24,7 @@ auto needs(const Numbers& needed, int& asked) {
   };
 }
 
-TEST(SimShrink, FindsTheNecessaryFaults) {
+TEST(SimShrink, FindsNecessaryFaults) {
   for (const Numbers& needed :
        {Numbers{}, Numbers{1}, Numbers{1000}, Numbers{3, 17}, Numbers{499, 500, 501, 1000}}) {
     int asked = 0;
@@ -39,7 +39,7 @@ TEST(SimShrink, KeepsAllIfAllAreNecessary) {
   EXPECT_EQ(sim::shrink(all, needs(all, asked), 1000), all);
 }
 
-TEST(SimShrink, RespectsTheLimitOfRuns) {
+TEST(SimShrink, RespectsLimitOfRuns) {
   int asked = 0;
   const Numbers needed{3, 17};
   const Numbers found = sim::shrink(up_to(1000), needs(needed, asked), 10);
@@ -58,8 +58,8 @@ TEST(SimSerializedPlay, IsReadAsWritten) {
   play.findings.sometimes = {{"yes", true}, {"no", false}};
   play.findings.failure = {
       .name = "bad", .time = Nanos{-5}, .events = {"a", "b"}, .state = "lines\n"};
-  const std::string letter = sim::write_letter(play);
-  const auto read = sim::read_letter(letter);
+  const std::string letter = sim::serialize(play);
+  const auto read = sim::parse_play(letter);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->trace, 7u);
   EXPECT_EQ(read->faults, 3u);
@@ -77,11 +77,11 @@ TEST(SimSerializedPlay, IsRejectedUnlessComplete) {
   sim::Play play;
   play.passed = {"one"};
   play.findings.sometimes = {{"yes", true}};
-  const std::string letter = sim::write_letter(play);
+  const std::string letter = sim::serialize(play);
   for (std::size_t size = 0; size < letter.size(); ++size)
-    EXPECT_FALSE(sim::read_letter(letter.substr(0, size))) << size;
-  EXPECT_FALSE(sim::read_letter(letter + 'x'));
-  EXPECT_FALSE(sim::read_letter(std::string(200, '\xff')));
+    EXPECT_FALSE(sim::parse_play(letter.substr(0, size))) << size;
+  EXPECT_FALSE(sim::parse_play(letter + 'x'));
+  EXPECT_FALSE(sim::parse_play(std::string(200, '\xff')));
 }
 
 }  // namespace

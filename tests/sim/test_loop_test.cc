@@ -28,7 +28,7 @@ TEST(SimTestLoop, SimulatedDayElapsesAtOnce) {
   EXPECT_EQ(loop.now(), 24h);
 }
 
-TEST(SimTestLoop, TimersStartedByTimersFireInTheSameSpan) {
+TEST(SimTestLoop, TimersStartedByTimersFireInSameSpan) {
   TestLoop loop;
   std::vector<Nanos> times;
   struct Again {
@@ -57,7 +57,7 @@ TEST(SimTestLoop, TimeAdvancesOnlyExplicitly) {
   EXPECT_EQ(loop.now(), 0s);
 }
 
-TEST(SimTestLoop, TimersStartedAfterAnIdleSpanCountFromItsEnd) {
+TEST(SimTestLoop, TimersStartedAfterIdleSpanCountFromItsEnd) {
   TestLoop loop;
   loop.advance(1h);
   int calls = 0;
@@ -101,7 +101,7 @@ struct Beating final : StreamHandler {
   std::size_t echoed = 0;
 };
 
-TEST(SimTestLoop, ManyClientsSendHeartbeatsForAnHour) {
+TEST(SimTestLoop, ManyClientsSendHeartbeatsForOneHour) {
   constexpr int kMany = 100;
   constexpr std::size_t kBeats = 120;
   TestLoop loop;

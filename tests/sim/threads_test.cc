@@ -81,7 +81,7 @@ class SimWorkers : public ::testing::TestWithParam<Balance> {
   Host& there_ = world_.add_host("there");
 };
 
-TEST_P(SimWorkers, ShareTheConnectionsOfAServer) {
+TEST_P(SimWorkers, ShareConnectionsOfServer) {
   WorkerEcho::threads().clear();
   const auto workers = make(4);
   serve_on(*workers, GetParam());
@@ -100,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(Balances, SimWorkers, all_balances(),
 
 using SimDrain = SimWorkers;
 
-TEST_F(SimDrain, StopWaitsForConnectionsUntilTheGraceEnds) {
+TEST_F(SimDrain, StopWaitsForConnectionsUntilGraceEnds) {
   const auto workers = make(2);
   serve_on(*workers);
   auto clients = start(6, 100);
@@ -118,7 +118,7 @@ TEST_F(SimDrain, StopWaitsForConnectionsUntilTheGraceEnds) {
   EXPECT_FALSE(clients[1]->error());
 }
 
-TEST_F(SimDrain, StopEndsWithTheLastConnection) {
+TEST_F(SimDrain, StopEndsWithLastConnection) {
   const auto workers = make(2);
   serve_on(*workers);
   auto clients = start(6, 100);
@@ -151,7 +151,7 @@ TEST_F(SimDrain, CrashEndsThreadsAndRestartCreatesThem) {
   for (const auto& client : cut_off) EXPECT_TRUE(client->error());
 }
 
-TEST_F(SimDrain, WorkersOfAPausedHostStop) {
+TEST_F(SimDrain, WorkersOfPausedHostStop) {
   const auto workers = make(2);
   serve_on(*workers);
   here_.pause();
@@ -208,7 +208,7 @@ TEST_F(SimOffload, WorkRunsOnAnotherThread) {
   EXPECT_EQ(world_.now(), 0ns);
 }
 
-TEST_F(SimOffload, WorkTakesTheConfiguredTime) {
+TEST_F(SimOffload, WorkTakesConfiguredTime) {
   here_.delay_work(10s);
   int done = 0;
   std::vector<Offloading> offloading;
@@ -310,7 +310,7 @@ std::uint64_t trace_of_workers(std::uint64_t seed) {
   return world.trace();
 }
 
-TEST(SimThreads, AreTheSameForOneSeed) {
+TEST(SimThreads, AreSameForOneSeed) {
   std::set<std::uint64_t> traces;
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     traces.insert(trace_of_workers(seed));

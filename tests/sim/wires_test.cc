@@ -64,7 +64,7 @@ TEST_F(SimWires, RuleMayDropPackets) {
   EXPECT_EQ(answers, 1);
 }
 
-TEST_F(SimWires, RuleThatDropsAllMakesTheSenderTimeOut) {
+TEST_F(SimWires, RuleThatDropsAllMakesSenderTimeOut) {
   world_.set_rule([](const WirePacket&) { return Delivery{.is_lost = true}; });
   EchoClient client("hello");
   start(client);
@@ -101,7 +101,7 @@ TEST_F(SimWires, RuleReceivesEndpointsAndPayload) {
 
 // ---- a limit of sizes
 
-TEST_F(SimWires, SmallerMtuSplitsAStreamIntoSmallerSegments) {
+TEST_F(SimWires, SmallerMtuSplitsStreamIntoSmallerSegments) {
   world_.link(here_, there_, {.mtu = 152});
   std::size_t longest = 0;
   std::size_t segments = 0;
@@ -197,7 +197,7 @@ TEST_F(SimInFlight, IsLostAndRetransmittedByTcp) {
   EXPECT_EQ(packets_, 0u);
 }
 
-TEST_F(SimInFlight, IsHeldUntilTheLinkIsHealed) {
+TEST_F(SimInFlight, IsHeldUntilLinkIsHealed) {
   cut(InFlight::held);
   EXPECT_EQ(heard_meanwhile_, 0u);
   world_.run_for(0s);
@@ -206,7 +206,7 @@ TEST_F(SimInFlight, IsHeldUntilTheLinkIsHealed) {
   EXPECT_TRUE(client_.has_all());
 }
 
-TEST_F(SimWires, DataAfterAPermanentlyLostSegmentIsNotDelivered) {
+TEST_F(SimWires, DataAfterPermanentlyLostSegmentIsNotDelivered) {
   world_.set_rule([](const WirePacket& packet) {
     return Delivery{.is_lost = packet.kind == PacketKind::data && text_of(packet.bytes) == "two"};
   });

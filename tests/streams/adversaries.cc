@@ -40,7 +40,7 @@ class Adversary : public StreamTest {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Adversary, all_kinds(), name_of);
 
-TEST_P(Adversary, SendsOneByteAtATime) {
+TEST_P(Adversary, SendsOneByteAtTime) {
   expect_messages_at_the_left();
   const std::vector<std::string> sent = {pattern(300), "", "x", pattern(999)};
   std::string bytes;
@@ -54,7 +54,7 @@ TEST_P(Adversary, SendsOneByteAtATime) {
   EXPECT_GT(left_log_.data_calls, 100);
 }
 
-TEST_P(Adversary, SendsALongMessageOneByteAtATime) {
+TEST_P(Adversary, SendsLongMessageOneByteAtTime) {
   std::size_t size = 0;
   left_log_.use = [&](Bytes bytes) {
     const Split messages =
@@ -74,7 +74,7 @@ TEST_P(Adversary, SendsALongMessageOneByteAtATime) {
   EXPECT_LE(left_log_.data_calls, 3) << "the length, and the whole";
 }
 
-TEST_P(Adversary, EndsInTheMiddleOfAMessage) {
+TEST_P(Adversary, EndsInMiddleOfMessage) {
   expect_messages_at_the_left();
   EXPECT_TRUE(right_.write(framed("whole") + framed("not whole").substr(0, 5)));
   right_.end();
@@ -83,7 +83,7 @@ TEST_P(Adversary, EndsInTheMiddleOfAMessage) {
   EXPECT_EQ(left_log_.log, "end closed ");
 }
 
-TEST_P(Adversary, ResetsInTheMiddleOfAMessage) {
+TEST_P(Adversary, ResetsInMiddleOfMessage) {
   expect_messages_at_the_left();
   right_.pause();
   EXPECT_TRUE(left_.write("unread"));
@@ -97,7 +97,7 @@ TEST_P(Adversary, ResetsInTheMiddleOfAMessage) {
   EXPECT_EQ(messages_.size(), 1u);
 }
 
-TEST_P(Adversary, ReadsFewBytesAtATime) {
+TEST_P(Adversary, ReadsFewBytesAtTime) {
   constexpr std::size_t kSize = 400'000;
   const std::string sent = pattern(kSize);
   ASSERT_TRUE(left_.set_limits({.low = 10'000, .high = 50'000}));
@@ -167,7 +167,7 @@ class SlowAdversary : OwnClock, public StreamTest {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SlowAdversary, all_kinds(), name_of);
 
-TEST_P(SlowAdversary, StallsInTheMiddleOfAMessage) {
+TEST_P(SlowAdversary, StallsInMiddleOfMessage) {
   left_log_.use = [](Bytes) { return std::size_t{0}; };
   left_.set_idle_timeout(5s);
   EXPECT_TRUE(right_.write("half a mess"));
@@ -179,7 +179,7 @@ TEST_P(SlowAdversary, StallsInTheMiddleOfAMessage) {
   EXPECT_EQ(left_log_.error, Error::idle_timeout);
 }
 
-TEST_P(SlowAdversary, ReadsALittleBeforeEachTimeout) {
+TEST_P(SlowAdversary, ReadsLittleBeforeEachTimeout) {
   left_.set_write_timeout(5s);
   right_.pause();
   EXPECT_TRUE(left_.write(pattern(30'000'000)));

@@ -124,7 +124,7 @@ TEST(Capacity, HoldsAsManyConnectionsAsThereAreDescriptors) {
 }
 
 // Alternately over TCP and over a unix socket.
-TEST(Capacity, ReleasesAllMemoryAfterAHundredThousandConnections) {
+TEST(Capacity, ReleasesAllMemoryAfterHundredThousandConnections) {
   constexpr int kCycles = kIsSanitized ? 5'000 : 100'000;
   constexpr int kAtOnce = 50;
   const std::unique_ptr<Loop> loop = *Loop::create();

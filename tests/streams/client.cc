@@ -79,7 +79,7 @@ class ClientTimeTest : public ::testing::Test {
   Stream stream_;
 };
 
-TEST_F(ClientTimeTest, DoublesTheDelayAfterEachFailureUpToTheMaximum) {
+TEST_F(ClientTimeTest, DoublesDelayAfterEachFailureUpToMaximum) {
   Client client = make({.first_delay = 500ms, .max_delay = 5s, .jitter = 0});
   EXPECT_EQ(client.state(), Client::State::idle);
   client.connect();
@@ -115,7 +115,7 @@ TEST_F(ClientTimeTest, ShortensDelaysByRandomJitter) {
   for (std::size_t i = 1; i < times_.size(); ++i) EXPECT_LT(times_[i] - times_[i - 1], 8s);
 }
 
-TEST_F(ClientTimeTest, ResetsTheDelayAfterALongConnection) {
+TEST_F(ClientTimeTest, ResetsDelayAfterLongConnection) {
   Client client = make({.first_delay = 1s, .jitter = 0, .steady_after = 10s});
   client.connect();
   while (client.failures() < 3) turn();
@@ -131,7 +131,7 @@ TEST_F(ClientTimeTest, ResetsTheDelayAfterALongConnection) {
   EXPECT_EQ(client.retry_in(), 1s);
 }
 
-TEST_F(ClientTimeTest, CountsAShortConnectionAsAFailure) {
+TEST_F(ClientTimeTest, CountsShortConnectionAsFailure) {
   Client client = make({.first_delay = 1s, .jitter = 0, .steady_after = 10s});
   connect_now(client);
   Nanos expected = 1s;
@@ -161,7 +161,7 @@ TEST_F(ClientTimeTest, StopsAfterMaxFailures) {
   EXPECT_EQ(times_.size(), 6u);
 }
 
-TEST_F(ClientTimeTest, LeavesTheConnectionOpenWhenStopped) {
+TEST_F(ClientTimeTest, LeavesConnectionOpenWhenStopped) {
   Client client = make({.jitter = 0});
   client.connect();
   client.stop();
@@ -201,7 +201,7 @@ TEST_F(ClientTimeTest, DisconnectsGracefullyAndMayReconnectAtOnce) {
   while (client.connections() < 3) turn();
 }
 
-TEST_F(ClientTimeTest, LeavesTheConnectionOpenWhenDestroyed) {
+TEST_F(ClientTimeTest, LeavesConnectionOpenWhenDestroyed) {
   {
     Client client = make({});
     connect_now(client);
@@ -250,7 +250,7 @@ TEST_F(ClientTimeTest, IsSafeWhenItIsEmpty) {
   }
 }
 
-TEST_F(ClientTimeTest, StopsTheOldClientOnMoveAssignment) {
+TEST_F(ClientTimeTest, StopsOldClientOnMoveAssignment) {
   Client client = make({.jitter = 0});
   client.connect();
   Client other = make({.jitter = 0});
@@ -304,7 +304,7 @@ class ClientTest : public ::testing::Test {
   int results_ = 0;
 };
 
-TEST_F(ClientTest, ReconnectsWhenTheServerReturns) {
+TEST_F(ClientTest, ReconnectsWhenServerReturns) {
   std::optional<Listener> listener(listen(Address::loopback_ipv4(0)));
   const Address address = listener->address();
   Client client = *Client::create(loop_, address, keep(), {.first_delay = 5ms, .max_delay = 20ms});
@@ -318,7 +318,7 @@ TEST_F(ClientTest, ReconnectsWhenTheServerReturns) {
   }
 }
 
-TEST_F(ClientTest, ResolvesTheNameForEachAttempt) {
+TEST_F(ClientTest, ResolvesNameForEachAttempt) {
   NameServer server(loop_);
   ASSERT_FALSE(configure_resolver(
       loop_, {.servers = {server.address()}, .resolv_conf = "/dev/null", .hosts = "/dev/null"}));
@@ -392,7 +392,7 @@ TEST_F(ClientTest, MayBeDestroyedInStreamCallbacksAndNestedRuns) {
   EXPECT_EQ(depth, 3);
 }
 
-TEST_F(ClientTest, IsNotCalledInANestedRunAfterItWasDestroyed) {
+TEST_F(ClientTest, IsNotCalledInNestedRunAfterItWasDestroyed) {
   Listener listener = listen(Address::loopback_ipv4(0));
   for (const bool is_refused : {false, true}) {
     const Address address = listener.address();

@@ -142,7 +142,7 @@ TEST_P(ClosedStandards, PairCallDoesNotReturnStandardDescriptors) {
   });
 }
 
-TEST_P(ClosedStandards, AreFreeAgainIfTheDescriptorCannotBeMoved) {
+TEST_P(ClosedStandards, AreFreeAgainIfDescriptorCannotBeMoved) {
   in_a_child([] {
     FaultPlan plan;
     plan.fail_share(SystemCall::duplicate, 1, EMFILE, 1);
@@ -173,7 +173,7 @@ TEST_P(ClosedStandards, RingLockAndListDoNotTakeStandardDescriptors) {
 
 // ---- objects
 
-TEST_P(ClosedStandards, AreNotThoseOfALoop) {
+TEST_P(ClosedStandards, AreNotThoseOfLoop) {
   in_a_child([] {
     std::string complaints;
     for (const std::string_view backend : Loop::backends()) {
@@ -403,7 +403,7 @@ TEST_P(ClosedStandards, AreNotAcceptedAsDescriptorsOfSpawn) {
 }  // namespace
 
 // The pipe for the input had the number.
-TEST(SpawnDescriptor, IsCheckedBeforeAPipeGetsItsNumber) {
+TEST(SpawnDescriptor, IsCheckedBeforePipeGetsItsNumber) {
   const auto loop = must(Loop::create());
   const int lowest = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   ::close(lowest);

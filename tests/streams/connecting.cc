@@ -83,7 +83,7 @@ TEST_F(ConnectingTest, AcceptsNumericAddress) {
   EXPECT_EQ(server_.udp_questions, 0);
 }
 
-TEST_F(ConnectingTest, WaitsForIpv6UntilTheResolutionDelay) {
+TEST_F(ConnectingTest, WaitsForIpv6UntilResolutionDelay) {
   Listener listener = listen(Address::any_ipv6(0));
   server_.names["both.test"].ipv6_delay = 20ms;
   EXPECT_EQ(connect_to("both.test", listener.address().port(), {.resolution_delay = 1h}), "::1");
@@ -141,7 +141,7 @@ TEST_F(ConnectingTest, DistinguishesResolverFailureFromNoAddress) {
   }
 }
 
-TEST_F(ConnectingTest, ReportsTheErrorOfTheLastAddress) {
+TEST_F(ConnectingTest, ReportsErrorOfLastAddress) {
   Address nobody;
   {
     nobody = listen(Address::any_ipv6(0)).address();
@@ -153,7 +153,7 @@ TEST_F(ConnectingTest, TimesOutDuringNameResolution) {
   EXPECT_EQ(connect_to("silent.test", 80, {.timeout = 30ms}), text_of(Error::connect_timeout));
 }
 
-TEST_F(ConnectingTest, TimesOutWhileWaitingForTheOtherFamily) {
+TEST_F(ConnectingTest, TimesOutWhileWaitingForOtherFamily) {
   server_.names["half.test"] = {.ipv4 = {"127.0.0.1"}, .ipv6_delay = 1h};
   const std::int64_t active = loop_.active_count();
   const Connecting connecting =
@@ -224,7 +224,7 @@ TEST_F(ConnectingTest, MayBeDestroyedInsideItsCallback) {
   }
 }
 
-TEST_F(ConnectingTest, HasOneResultThoughItsCallbackRunsTheLoop) {
+TEST_F(ConnectingTest, HasOneResultThoughItsCallbackRunsLoop) {
   Listener listener = listen(Address::any_ipv6(0));
   for (const bool is_destroyed : {false, true}) {
     for (const std::string_view name : {"both.test", "::1", "nobody.test", "silent.test", ""}) {

@@ -131,7 +131,7 @@ TEST_F(DatagramTest, RespondsFromDestinationOfPacket) {
   }
 }
 
-TEST_F(DatagramTest, MarksEachPacketOfABatch) {
+TEST_F(DatagramTest, MarksEachPacketOfBatch) {
   for (const char* to : {"127.0.0.1", "::1"}) {
     Datagram receiver = open_at(*Address::ip(to, 0), {.ecn = true});
     Datagram sender = open_dual();
@@ -150,7 +150,7 @@ TEST_F(DatagramTest, MarksEachPacketOfABatch) {
   }
 }
 
-TEST_F(DatagramTest, SplitsPacketsOfABatchForEachPeer) {
+TEST_F(DatagramTest, SplitsPacketsOfBatchForEachPeer) {
   Datagram first = open();
   Datagram second = open();
   Datagram sender = open();
@@ -336,7 +336,7 @@ TEST_F(DatagramTest, IsClosedAtOnceWhenItIsDestroyedInsideItsCallback) {
   EXPECT_TRUE(is_free);
 }
 
-TEST_F(DatagramTest, MayBeDestroyedInsideItsCallbackAfterANestedRun) {
+TEST_F(DatagramTest, MayBeDestroyedInsideItsCallbackAfterNestedRun) {
   Datagram receiver = open();
   Datagram sender = open();
   const Address to = receiver.local_address();
@@ -354,7 +354,7 @@ TEST_F(DatagramTest, MayBeDestroyedInsideItsCallbackAfterANestedRun) {
   EXPECT_EQ(log_.texts, (std::vector<std::string>{"outer", "inner"}));
 }
 
-TEST_F(DatagramTest, MayBeDestroyedInANestedCallback) {
+TEST_F(DatagramTest, MayBeDestroyedInNestedCallback) {
   Datagram receiver = open();
   Datagram sender = open();
   const Address to = receiver.local_address();
@@ -372,7 +372,7 @@ TEST_F(DatagramTest, MayBeDestroyedInANestedCallback) {
 }
 
 // With one batch for each loop, the inner callback's packets would replace the outer one's.
-TEST_F(DatagramTest, PacketsStayValidWhileTheirCallbackRunsTheLoop) {
+TEST_F(DatagramTest, PacketsStayValidWhileTheirCallbackRunsLoop) {
   Datagram outer = open();
   Datagram inner = open();
   Datagram one = open();
@@ -535,7 +535,7 @@ TEST_F(DatagramTest, SetsHopsForBothFamilies) {
   EXPECT_EQ(option(IPPROTO_IPV6, IPV6_MULTICAST_LOOP), 0);
 }
 
-TEST_F(DatagramTest, CallsTheLastHandler) {
+TEST_F(DatagramTest, CallsLastHandler) {
   Datagram receiver = open();
   Datagram sender = open();
   Collector second;
@@ -546,7 +546,7 @@ TEST_F(DatagramTest, CallsTheLastHandler) {
   EXPECT_EQ(log_.batches, 0);
 }
 
-TEST_F(DatagramTest, CallbacksMayReplaceThemselvesAndCloseTheSocket) {
+TEST_F(DatagramTest, CallbacksMayReplaceThemselvesAndCloseSocket) {
   Datagram receiver = open();
   Datagram sender = open();
   const Address to = receiver.local_address();
@@ -623,7 +623,7 @@ TEST_F(DatagramTest, ReceivesManySmallPacketsInSeveralBatches) {
   EXPECT_EQ(log_.batches, 3);
 }
 
-TEST_F(DatagramTest, ReceivesTheLargestPossiblePacket) {
+TEST_F(DatagramTest, ReceivesLargestPossiblePacket) {
   Datagram receiver = open({.packet_size = 65536});
   Datagram sender = open();
   receiver.start(log_);

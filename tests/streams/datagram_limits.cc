@@ -137,7 +137,7 @@ TEST_F(DatagramLimitsTest, ReportsInvalidPeer) {
   EXPECT_EQ(four.connect(v6), std::errc::address_family_not_supported);
 }
 
-TEST_F(DatagramLimitsTest, SendsBatchUpToTheInvalidPeer) {
+TEST_F(DatagramLimitsTest, SendsBatchUpToInvalidPeer) {
   Datagram receiver = open();
   Datagram sender = open();
   receiver.start(log_);
@@ -243,7 +243,7 @@ TEST_F(DatagramLimitsTest, RejectsOptionsOutOfRange) {
   EXPECT_EQ(local.set_hops(1), std::errc::operation_not_supported);
 }
 
-TEST_F(DatagramLimitsTest, ClampsKernelBuffersToTheMaximum) {
+TEST_F(DatagramLimitsTest, ClampsKernelBuffersToMaximum) {
   Datagram socket = open();
   const auto room = [&] {
     int value = 0;
@@ -289,7 +289,7 @@ TEST_F(DatagramLimitsTest, CallsOnWritableAfterEachRefusedSend) {
 }
 
 // Only a socket whose writability was reported wrongly waits for a timer.
-TEST_F(DatagramLimitsTest, WaitsForWritabilityAgainAfterASuccessfulSend) {
+TEST_F(DatagramLimitsTest, WaitsForWritabilityAgainAfterSuccessfulSend) {
   Datagram receiver = open();
   Datagram sender = open();
   sender.start(log_);
@@ -310,7 +310,7 @@ TEST_F(DatagramLimitsTest, WaitsForWritabilityAgainAfterASuccessfulSend) {
 }
 
 // The kernel reports such a socket as always writable.
-TEST_F(DatagramLimitsTest, DoesNotSpinWhileThePeerDoesNotRead) {
+TEST_F(DatagramLimitsTest, DoesNotSpinWhilePeerDoesNotRead) {
   Datagram receiver = open_at(own_name("r"));
   Datagram sender = open_at(own_name("s"));
   const Address to = receiver.local_address();
@@ -353,7 +353,7 @@ TEST_F(DatagramLimitsTest, RetriesInterruptedSends) {
 }
 
 // A packet too large for joining must not turn joining off for good.
-TEST_F(DatagramLimitsTest, SegmentsInTheKernelAgainAfterARefusal) {
+TEST_F(DatagramLimitsTest, SegmentsInKernelAgainAfterRefusal) {
   Datagram receiver = open();
   Datagram sender = open();
   receiver.start(log_);
@@ -430,7 +430,7 @@ TEST_F(DatagramLimitsTest, ReportsRefusedRegistrationOnceAndWaits) {
   EXPECT_LT(loop->iteration(), 50u);
 }
 
-TEST_F(DatagramLimitsTest, IsRegisteredAgainWhenTheKernelAllowsIt) {
+TEST_F(DatagramLimitsTest, IsRegisteredAgainWhenKernelAllowsIt) {
   Datagram receiver = open();
   Datagram sender = open();
   for (int round = 1; round <= 2; ++round) {

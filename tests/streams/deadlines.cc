@@ -80,7 +80,7 @@ TEST_P(Deadlines, OutOfMemoryIsReported) {
   }
 }
 
-TEST_P(Deadlines, ZeroRemovesADeadline) {
+TEST_P(Deadlines, ZeroRemovesDeadline) {
   EXPECT_TRUE(left_.set_deadline(5s));
   pass(4s);
   EXPECT_TRUE(left_.set_deadline(0s));
@@ -88,7 +88,7 @@ TEST_P(Deadlines, ZeroRemovesADeadline) {
   EXPECT_EQ(left_log_.log, "");
 }
 
-TEST_P(Deadlines, MayBeSetBeforeTheStart) {
+TEST_P(Deadlines, MayBeSetBeforeStart) {
   Result<std::pair<Stream, Stream>> pair = make_pair(loop_, GetParam());
   EXPECT_TRUE(pair->first.set_read_timeout(5s));
   pass(60s);
@@ -131,7 +131,7 @@ TEST_P(Deadlines, ReadTimeoutCountsAfterLimitsAreLifted) {
 
 // ---- never early
 
-TEST_P(Deadlines, AreNotANanosecondEarly) {
+TEST_P(Deadlines, AreNotNanosecondEarly) {
   EXPECT_TRUE(left_.set_deadline(5s));
   pass(5s - 1ns);
   EXPECT_EQ(left_log_.log, "");
@@ -140,7 +140,7 @@ TEST_P(Deadlines, AreNotANanosecondEarly) {
   EXPECT_EQ(left_log_.error, Error::deadline);
 }
 
-TEST_P(Deadlines, IdleTimeoutsAreNotEarlyWithinAMillisecond) {
+TEST_P(Deadlines, IdleTimeoutsAreNotEarlyWithinMillisecond) {
   for (int i = 0; i < 50; ++i) {
     clock_.advance(37'123ns * i);
     loop_.update_now();
@@ -220,7 +220,7 @@ TEST_P(Deadlines, WriteTimeoutAppliesToMovedBuffers) {
   EXPECT_EQ(left_log_.error, Error::write_timeout);
 }
 
-TEST_P(MemoryPairDeadlines, WriteTimeoutBeginsWithTheFirstQueuedByte) {
+TEST_P(MemoryPairDeadlines, WriteTimeoutBeginsWithFirstQueuedByte) {
   for (const bool is_copied : {true, false}) {
     Result<std::pair<Stream, Stream>> pair = make_pair(loop_, GetParam());
     Recorder log;
@@ -240,7 +240,7 @@ TEST_P(MemoryPairDeadlines, WriteTimeoutBeginsWithTheFirstQueuedByte) {
   }
 }
 
-TEST_P(Deadlines, ReadTimeoutExcludesPausesForAFullQueue) {
+TEST_P(Deadlines, ReadTimeoutExcludesPausesForFullQueue) {
   ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10, .pause_reading = true}));
   EXPECT_TRUE(right_.set_read_timeout(10s));
   left_.pause();
@@ -256,7 +256,7 @@ TEST_P(Deadlines, ReadTimeoutExcludesPausesForAFullQueue) {
   EXPECT_EQ(right_log_.error, Error::read_timeout);
 }
 
-TEST_P(Deadlines, ExpiryInsideACallbackIsReportedAfterIt) {
+TEST_P(Deadlines, ExpiryInsideCallbackIsReportedAfterIt) {
   EXPECT_TRUE(left_.set_deadline(5s));
   left_log_.use = [this](Bytes bytes) {
     pass(6s);
@@ -284,7 +284,7 @@ TEST_P(Deadlines, SendingServerIsNotIdle) {
 }
 
 // The process was stopped for a while; then everything is due at once.
-TEST_P(Deadlines, PendingInputIsReadBeforeTheIdleTimeoutIsChecked) {
+TEST_P(Deadlines, PendingInputIsReadBeforeIdleTimeoutIsChecked) {
   constexpr std::size_t kConnections = 700;  // More than one wait reports.
   std::vector<Result<std::pair<Stream, Stream>>> pairs;
   std::vector<std::unique_ptr<Recorder>> logs;
@@ -305,7 +305,7 @@ TEST_P(Deadlines, PendingInputIsReadBeforeTheIdleTimeoutIsChecked) {
   }
 }
 
-TEST_P(Deadlines, PendingDataIsSentBeforeTheWriteTimeoutIsChecked) {
+TEST_P(Deadlines, PendingDataIsSentBeforeWriteTimeoutIsChecked) {
   right_.pause();
   EXPECT_TRUE(left_.write(pattern(8'000'000)));
   turns();
@@ -333,7 +333,7 @@ TEST_P(Deadlines, LingerTimeoutBeginsWithClose) {
 
 // ---- closed streams keep their deadline
 
-TEST_P(Deadlines, ApplyAfterCloseWhileThePeerReadsSlowly) {
+TEST_P(Deadlines, ApplyAfterCloseWhilePeerReadsSlowly) {
   std::size_t taken = 0;
   right_log_.use = [&](Bytes bytes) {
     taken += bytes.size();
@@ -352,7 +352,7 @@ TEST_P(Deadlines, ApplyAfterCloseWhileThePeerReadsSlowly) {
   EXPECT_EQ(left_log_.error, Error::deadline);
 }
 
-TEST_P(Deadlines, CloseWithoutPendingOutputDoesNotAwaitThePeer) {
+TEST_P(Deadlines, CloseWithoutPendingOutputDoesNotAwaitPeer) {
   right_.set_half_open(true);
   left_log_.use = [this](Bytes bytes) {
     left_.close();
@@ -363,7 +363,7 @@ TEST_P(Deadlines, CloseWithoutPendingOutputDoesNotAwaitThePeer) {
   EXPECT_FALSE(left_log_.error);
 }
 
-TEST_P(Deadlines, CloseOutsideACallbackWithoutOutputDoesNotAwaitPeer) {
+TEST_P(Deadlines, CloseOutsideCallbackWithoutOutputDoesNotAwaitPeer) {
   right_.set_half_open(true);
   left_.close();
   EXPECT_EQ(left_log_.log, "") << "not inside the call";
@@ -442,7 +442,7 @@ TEST_P(Deadlines, ShorterRateLimitPauseEndsFirst) {
   EXPECT_EQ(right_log_.received.size(), 2'000u);
 }
 
-TEST_P(SocketDeadlines, WriteTimeoutRestartsAfterARateLimitPause) {
+TEST_P(SocketDeadlines, WriteTimeoutRestartsAfterRateLimitPause) {
   ASSERT_TRUE(left_.set_rate_limits({.read = {}, .write = {.bytes_per_second = 10, .burst = 80}}));
   EXPECT_TRUE(left_.set_write_timeout(500ms));
   EXPECT_TRUE(left_.write(pattern(200)));
@@ -459,7 +459,7 @@ TEST_P(SocketDeadlines, WriteTimeoutRestartsAfterARateLimitPause) {
   EXPECT_EQ(left_log_.error, Error::write_timeout);
 }
 
-TEST_P(Deadlines, ClosingStreamUnderARateLimitLosesNothing) {
+TEST_P(Deadlines, ClosingStreamUnderRateLimitLosesNothing) {
   ASSERT_TRUE(
       left_.set_rate_limits({.read = {}, .write = {.bytes_per_second = 1'000, .burst = 160'000}}));
   const std::string sent = pattern(200'000);
@@ -470,7 +470,7 @@ TEST_P(Deadlines, ClosingStreamUnderARateLimitLosesNothing) {
   EXPECT_TRUE(right_log_.received == sent);
 }
 
-TEST_P(Deadlines, DestroyedStreamUnderARateLimitLosesNothing) {
+TEST_P(Deadlines, DestroyedStreamUnderRateLimitLosesNothing) {
   ASSERT_TRUE(
       left_.set_rate_limits({.read = {}, .write = {.bytes_per_second = 1'000, .burst = 160'000}}));
   const std::string sent = pattern(200'000);
@@ -481,7 +481,7 @@ TEST_P(Deadlines, DestroyedStreamUnderARateLimitLosesNothing) {
   EXPECT_TRUE(right_log_.received == sent);
 }
 
-TEST_P(Deadlines, DiscardedInputOfAClosingStreamIsNotRateLimited) {
+TEST_P(Deadlines, DiscardedInputOfClosingStreamIsNotRateLimited) {
   ASSERT_TRUE(left_.set_rate_limits({.read = {.bytes_per_second = 10, .burst = 80}, .write = {}}));
   right_.set_half_open(true);
   EXPECT_TRUE(left_.write("bye") && right_.write(pattern(8'000'000)));
@@ -494,14 +494,14 @@ TEST_P(Deadlines, DiscardedInputOfAClosingStreamIsNotRateLimited) {
 }
 
 // The scripted clock begins a second after the machine has.
-TEST_P(Deadlines, RateLimitBurstIsAvailableFromTheStart) {
+TEST_P(Deadlines, RateLimitBurstIsAvailableFromStart) {
   ASSERT_TRUE(
       left_.set_rate_limits({.read = {}, .write = {.bytes_per_second = 1'000, .burst = 160'000}}));
   EXPECT_TRUE(left_.write(pattern(160'000)));
   turn_until([&] { return right_log_.received.size() == 160'000; });
 }
 
-TEST_P(Deadlines, RaisedLimitsOfARateGroupWakeItsMembers) {
+TEST_P(Deadlines, RaisedLimitsOfRateGroupWakeItsMembers) {
   RateGroup group({.read = {}, .write = {.bytes_per_second = 1, .burst = 8}});
   ASSERT_TRUE(left_.join(&group));
   EXPECT_TRUE(left_.write(pattern(1'000)));

@@ -135,7 +135,7 @@ TEST_P(Endings, LocalSideEnds) {
   EXPECT_FALSE(left_log_.error || right_log_.error);
 }
 
-TEST_P(Endings, LocalSideEndsInACallback) {
+TEST_P(Endings, LocalSideEndsInCallback) {
   left_.set_half_open(true);
   right_log_.use = [this](Bytes bytes) {
     if (right_log_.data_calls > 1) return bytes.size();
@@ -154,7 +154,7 @@ TEST_P(Endings, LocalSideEndsInACallback) {
   EXPECT_EQ(right_log_.log, "end closed ");
 }
 
-TEST_P(Endings, LocalSideEndsWithAQueue) {
+TEST_P(Endings, LocalSideEndsWithQueue) {
   queue_at_the_left();
   left_.end();
   EXPECT_FALSE(left_.write("no"));
@@ -202,7 +202,7 @@ TEST_P(Endings, LocalSideClosesWithoutLinger) {
   EXPECT_FALSE(left_log_.error || right_log_.error);
 }
 
-TEST_P(Endings, LocalSideClosesWithoutLingerWithAQueue) {
+TEST_P(Endings, LocalSideClosesWithoutLingerWithQueue) {
   queue_at_the_left();
   left_.close(Linger::no);
   right_.resume();
@@ -260,7 +260,7 @@ TEST_P(Endings, LocalSideClosesWithoutLingerAfterLeavingInput) {
   run_until_both_are_closed();
 }
 
-TEST_P(Endings, LocalSideClosesWithAQueue) {
+TEST_P(Endings, LocalSideClosesWithQueue) {
   queue_at_the_left();
   left_.close();
   EXPECT_FALSE(left_.is_writable());
@@ -272,7 +272,7 @@ TEST_P(Endings, LocalSideClosesWithAQueue) {
   EXPECT_FALSE(left_log_.error || right_log_.error);
 }
 
-TEST_P(Endings, LocalSideIsDestroyedWithAQueue) {
+TEST_P(Endings, LocalSideIsDestroyedWithQueue) {
   queue_at_the_left();
   {
     const Stream gone = std::move(left_);
@@ -330,7 +330,7 @@ TEST_P(BareSocketEndings, PeerProcessIsKilledWhileIdle) {
   EXPECT_FALSE(left_log_.error);
 }
 
-TEST_P(Endings, PeerProcessIsKilledDuringAWrite) {
+TEST_P(Endings, PeerProcessIsKilledDuringWrite) {
   if (in_a_world && has_bare_socket()) GTEST_SKIP() << "the peer is another process";
   right_.pause();
   if (has_bare_socket()) move_right_to_a_process();
@@ -405,7 +405,7 @@ TEST_P(EndingsOfSending, EarlierInputIsReadFirst) {
   EXPECT_EQ(right_log_.error, std::errc::broken_pipe);
 }
 
-TEST_P(EndingsOfSending, FailureIsReportedAfterTheCallbackInWhichItOccurred) {
+TEST_P(EndingsOfSending, FailureIsReportedAfterCallbackInWhichItOccurred) {
   right_log_.use = [this](Bytes bytes) {
     EXPECT_TRUE(right_.write("x"));
     return bytes.size();
@@ -417,7 +417,7 @@ TEST_P(EndingsOfSending, FailureIsReportedAfterTheCallbackInWhichItOccurred) {
   EXPECT_EQ(right_log_.log, "closed ");
 }
 
-TEST_P(EndingsOfSending, PeerEofAfterTheFailureDoesNotHideIt) {
+TEST_P(EndingsOfSending, PeerEofAfterFailureDoesNotHideIt) {
   EXPECT_TRUE(left_.write("last words"));
   left_.end();
   fail_to_send();
@@ -440,7 +440,7 @@ TEST_P(EndingsOfSending, FirstErrorIsReported) {
 }
 
 // Bytes that were left are offered together with the failure, and more have arrived.
-TEST_P(EndingsOfSending, EarlierInputIsNotReadOnceTheHandlerClosesOrPauses) {
+TEST_P(EndingsOfSending, EarlierInputIsNotReadOnceHandlerClosesOrPauses) {
   using Stop = void (*)(Stream&);
   const Stop close = [](Stream& stream) { stream.close(); };
   const Stop pause = [](Stream& stream) { stream.pause(); };
@@ -475,7 +475,7 @@ TEST_P(EndingsOfSending, FailureInsideOnEndIsReported) {
   EXPECT_EQ(right_log_.error, std::errc::broken_pipe);
 }
 
-TEST_P(EndingsOfSending, InputDelayedByAFullQueueIsReadFirst) {
+TEST_P(EndingsOfSending, InputDelayedByFullQueueIsReadFirst) {
   left_.pause();
   ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10, .pause_reading = true}));
   EXPECT_TRUE(right_.write(pattern(kMoreThanAKernelTakes)));
@@ -563,7 +563,7 @@ TEST_P(EndingsInTime, WriteTimeoutExpires) {
   }
 }
 
-TEST_P(EndingsInTime, PeerNeverReadsTheQueueAfterClose) {
+TEST_P(EndingsInTime, PeerNeverReadsQueueAfterClose) {
   right_.pause();
   const std::string sent = pattern(kMoreThanAKernelTakes);
   EXPECT_TRUE(left_.write(sent));
@@ -651,7 +651,7 @@ TEST_F(EndingsOfPipes, ReaderDisconnects) {
   EXPECT_EQ(writer_log_.error, std::errc::broken_pipe);
 }
 
-TEST_F(EndingsOfPipes, ReaderDisconnectsDuringAWrite) {
+TEST_F(EndingsOfPipes, ReaderDisconnectsDuringWrite) {
   reader_.pause();
   EXPECT_TRUE(writer_.write(pattern(1'000'000)));
   EXPECT_GT(writer_.queued(), 0u);
@@ -696,7 +696,7 @@ TEST(ConnectFailures, MissingListenerIsReported) {
   EXPECT_EQ(Attempt(address).result(), std::errc::connection_refused);
 }
 
-TEST(ConnectFailures, MissingListenerAtAPathIsReported) {
+TEST(ConnectFailures, MissingListenerAtPathIsReported) {
   if (in_a_world) GTEST_SKIP() << "the path is a file";
   const std::string path = "spate_endings_test.sock";
   const Address address = *Address::path(path);

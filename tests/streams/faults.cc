@@ -161,7 +161,7 @@ class Conversation {
   std::list<Peer> servers_;
 };
 
-TEST(SystemCallFaults, ConnectionWorksOrReportsAnError) {
+TEST(SystemCallFaults, ConnectionWorksOrReportsError) {
   sweep(kOfSockets, kMax, [] {
     Result<std::unique_ptr<Loop>> loop = Loop::create();
     if (!loop) return;
@@ -169,7 +169,7 @@ TEST(SystemCallFaults, ConnectionWorksOrReportsAnError) {
   });
 }
 
-TEST(SystemCallFaults, UnixConnectionWorksOrReportsAnError) {
+TEST(SystemCallFaults, UnixConnectionWorksOrReportsError) {
   sweep(kOfSockets, kMax, [] {
     Result<std::unique_ptr<Loop>> loop = Loop::create();
     if (!loop) return;
@@ -177,7 +177,7 @@ TEST(SystemCallFaults, UnixConnectionWorksOrReportsAnError) {
   });
 }
 
-TEST(SystemCallFaults, PairWorksOrReportsAnError) {
+TEST(SystemCallFaults, PairWorksOrReportsError) {
   sweep(kOfSockets, kMax, [] {
     Result<std::unique_ptr<Loop>> loop = Loop::create();
     if (!loop) return;
@@ -197,7 +197,7 @@ TEST(SystemCallFaults, PairWorksOrReportsAnError) {
   });
 }
 
-TEST(SystemCallFaults, PipeWorksOrReportsAnError) {
+TEST(SystemCallFaults, PipeWorksOrReportsError) {
   sweep(kOfPipes, kMax, [] {
     Result<std::unique_ptr<Loop>> loop = Loop::create();
     if (!loop) return;
@@ -382,7 +382,7 @@ void serve(Balance balance) {
   EXPECT_TRUE((*workers)->stop(std::chrono::seconds(30)));
 }
 
-TEST(SystemCallFaults, WorkersServeOrReportAnError) {
+TEST(SystemCallFaults, WorkersServeOrReportError) {
   for (const Balance balance : {Balance::reuse_port, Balance::round_robin}) {
     sweep(kOfSockets, 5, [balance] { serve(balance); });
     if (HasFailure()) return;

@@ -7,9 +7,15 @@
 
 #include <array>
 #include <cerrno>
+#include <latch>
+#include <optional>
 
 #include "base/fault.h"
+#include "spate/offload.h"
+#include "spate/timer.h"
 #include "streams/harness.h"
+#include "support/pool_work.h"
+#include "support/slow_disk.h"
 #include "support/system_error.h"
 
 namespace spate::testing {
@@ -66,7 +72,7 @@ TEST_P(Files, AreSentInOrderRepeatedly) {
   EXPECT_TRUE(right_log_.received == expected);
 }
 
-TEST_P(Files, AreSentFromInsideACallback) {
+TEST_P(Files, AreSentFromInsideCallback) {
   right_log_.use = [&](Bytes bytes) {
     EXPECT_TRUE(right_.write("[") && right_.write(bytes));
     EXPECT_FALSE(right_.send_file(file_with("file"), 0, 4));
@@ -87,7 +93,7 @@ TEST_P(Files, CallOnDrainedWhenSent) {
   run_until(loop_, [&] { return right_log_.received.size() == content.size(); });
 }
 
-TEST_P(Files, TruncatedFileEndsTheConnection) {
+TEST_P(Files, TruncatedFileEndsConnection) {
   const int file = file_with("only this");
   EXPECT_FALSE(left_.send_file(file, 0, 100));
   run_until(loop_, [&] { return left_log_.closed_calls == 1; });
@@ -102,7 +108,7 @@ TEST_P(Files, FileUnsupportedBySendfileIsRead) {
   EXPECT_EQ(right_log_.received.substr(0, 5), "Name:");
 }
 
-TEST_P(Files, LargeTruncatedFileEndsTheConnection) {
+TEST_P(Files, LargeTruncatedFileEndsConnection) {
   const int file = file_with(noise(100'000));
   EXPECT_TRUE(left_.write("before "));
   EXPECT_FALSE(left_.send_file(file, 0, 200'000));
@@ -123,7 +129,7 @@ TEST_P(Files, FileRefusedBySendfileIsRead) {
   EXPECT_EQ(plan.failures(SystemCall::send_file), has_bare_socket() ? 2u : 0u);
 }
 
-TEST_P(Files, LargeFileIsSentByTheKernelWithoutReads) {
+TEST_P(Files, LargeFileIsSentByKernelWithoutReads) {
   FaultPlan plan;
   FaultScope scope(plan);
   const std::string content = noise(40'000);
@@ -143,6 +149,7 @@ TEST_P(Files, ArriveWholeDespiteShortAndInterruptedWrites) {
   plan.shorten_share(SystemCall::send_file, 0.5, 777, 1)
       .fail_share(SystemCall::send_file, 0.2, EINTR, 2);
   plan.shorten_share(SystemCall::read, 0.5, 777, 3).fail_share(SystemCall::send, 0.1, EAGAIN, 4);
+  plan.fail_share(SystemCall::read_at_once, 0.3, EAGAIN, 5);
   FaultScope scope(plan);
   const std::string content = noise(300'000);
   EXPECT_TRUE(left_.write("?"));
@@ -152,7 +159,74 @@ TEST_P(Files, ArriveWholeDespiteShortAndInterruptedWrites) {
   EXPECT_TRUE(right_log_.received == "?" + content + "!");
 }
 
-TEST_P(Files, RemainOwnedByTheCallerIfRejected) {
+// ---- files that are not in memory
+
+constexpr std::size_t kFileSizes[] = {5, 1'000'000};
+
+TEST_P(Files, SlowDiskDoesNotDelayTimers) {
+  for (const std::size_t size : kFileSizes) {
+    const std::string content = noise(size);
+    right_log_.received.clear();
+    SlowDisk disk(SystemCall::read, 1);
+    EXPECT_TRUE(left_.write("before "));
+    EXPECT_FALSE(left_.send_file(file_with(content), 0, size));
+    EXPECT_TRUE(left_.write(" after"));
+    run_until(loop_, [&] { return right_log_.received == "before "; });
+    EXPECT_TRUE(works_in_pool(loop_));
+    run_turns(loop_, 3);
+    const std::uint64_t events = loop_.metrics().events;
+    run_turns(loop_, 3);
+    EXPECT_EQ(loop_.metrics().events, events);
+    Timer timer(loop_, [&disk] { disk.respond(); });
+    ASSERT_TRUE(timer.start(Nanos{0}));
+    run_until(loop_, [&] { return right_log_.received.size() == size + 13; });
+    EXPECT_TRUE(right_log_.received == "before " + content + " after");
+    EXPECT_EQ(disk.calls_on_loop, 0);
+  }
+}
+
+TEST_P(Files, ReadErrorOfThreadEndsConnection) {
+  for (const std::size_t size : kFileSizes) {
+    FaultPlan plan;
+    plan.fail_nth(SystemCall::read_at_once, 1, EAGAIN).fail_nth(SystemCall::read, 1, EIO);
+    FaultScope scope(plan);
+    auto [left, right] = must(make_pair(loop_, GetParam()));
+    Recorder log;
+    left.start(log);
+    EXPECT_FALSE(left.send_file(file_with(noise(size)), 0, size));
+    run_until(loop_, [&] { return log.closed_calls == 1; });
+    EXPECT_EQ(log.error, system_error(EIO));
+  }
+}
+
+TEST_P(Files, PoolThatRefusesToReadEndsConnection) {
+  std::latch ends(1);
+  ThreadPool pool({.max_threads = 1, .max_queued = 0});
+  const auto busy = must(offload(loop_, [&] { ends.wait(); }, [] {}, pool));
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::read_at_once, 1, EAGAIN);
+  FaultScope scope(plan);
+  EXPECT_FALSE(left_.send_file(file_with("file"), 0, 4, pool));
+  run_until(loop_, [&] { return left_log_.closed_calls == 1; });
+  EXPECT_EQ(left_log_.error, Error::queue_full);
+  ends.count_down();
+}
+
+TEST_P(Files, AreClosedByThreadIfConnectionEndsMeanwhile) {
+  const int file = file_with(noise(100'000));
+  std::optional<ThreadPool> pool(std::in_place);
+  SlowDisk disk(SystemCall::read, 1);
+  EXPECT_FALSE(left_.send_file(file, 0, 100'000, *pool));
+  run_until(loop_, [&] { return works_in_pool(loop_); });
+  run_turns(loop_, 3);
+  left_.abort();
+  EXPECT_FALSE(works_in_pool(loop_));
+  disk.respond();
+  pool.reset();  // Waits for the thread.
+  EXPECT_FALSE(is_open(file));
+}
+
+TEST_P(Files, RemainOwnedByCallerIfRejected) {
   const int file = file_with("content");
   EXPECT_EQ(left_.send_file(-1, 0, 1), system_error(EBADF));
   EXPECT_EQ(left_.send_file(file, UINT64_MAX, 1), system_error(EINVAL));
@@ -163,13 +237,13 @@ TEST_P(Files, RemainOwnedByTheCallerIfRejected) {
   ::close(file);
 }
 
-TEST_P(Files, ZeroBytesCloseTheFileAtOnce) {
+TEST_P(Files, ZeroBytesCloseFileAtOnce) {
   const int file = file_with("");
   EXPECT_FALSE(left_.send_file(file, 0, 0));
   EXPECT_FALSE(is_open(file));
 }
 
-TEST_P(Files, AreClosedWithAConnectionThatEndsBeforeTheyAreSent) {
+TEST_P(Files, AreClosedWithConnectionThatEndsBeforeTheyAreSent) {
   const std::string content = noise(20'000'000);
   const int file = file_with(content);
   EXPECT_FALSE(left_.send_file(file, 0, content.size()));
@@ -234,7 +308,7 @@ std::string content_of(int fd) {
   return count < 0 ? "?" : std::string(room.data(), static_cast<std::size_t>(count));
 }
 
-TEST_F(Descriptors, ArriveWithTheByteTheyWereSentWith) {
+TEST_F(Descriptors, ArriveWithByteTheyWereSentWith) {
   const std::array<int, 2> files = {file_with("one"), file_with("two")};
   EXPECT_TRUE(left_.write("abc"));
   EXPECT_FALSE(left_.send_descriptors(bytes_of("defg"), files));
@@ -308,7 +382,7 @@ TEST_F(Descriptors, AreClosedWhenTheirStreamIsBeingClosed) {
   ::close(file);
 }
 
-TEST_F(Descriptors, DescriptorsBeyondTheProcessLimitAreReportedLost) {
+TEST_F(Descriptors, DescriptorsBeyondProcessLimitAreReportedLost) {
   const int file = file_with("");
   EXPECT_FALSE(left_.send_descriptors(bytes_of("x"), {&file, 1}));
   const int first_free = ::dup(file);
@@ -324,7 +398,7 @@ TEST_F(Descriptors, DescriptorsBeyondTheProcessLimitAreReportedLost) {
   ::close(file);
 }
 
-TEST_F(Descriptors, AreClosedWithAConnectionThatEndsBeforeTheyAreSent) {
+TEST_F(Descriptors, AreClosedWithConnectionThatEndsBeforeTheyAreSent) {
   const int file = file_with("");
   const int before = open_descriptors();
   EXPECT_TRUE(left_.write(noise(2'000'000)));
@@ -380,7 +454,7 @@ TEST_F(Descriptors, LoopMayRunOnArrival) {
   ::close(file);
 }
 
-TEST_F(Descriptors, AreRefusedWithAReason) {
+TEST_F(Descriptors, AreRefusedWithReason) {
   const int file = file_with("");
   EXPECT_EQ(left_.send_descriptors(bytes_of(""), {&file, 1}), system_error(EINVAL));
   EXPECT_EQ(left_.send_descriptors(bytes_of("x"), {}), system_error(EINVAL));

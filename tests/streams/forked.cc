@@ -14,6 +14,7 @@
 #include "spate/net/relay.h"
 #include "spate/net/server.h"
 #include "streams/harness.h"
+#include "support/slow_disk.h"
 
 namespace spate::testing {
 namespace {
@@ -154,7 +155,7 @@ TEST_P(ForkedStreams, LeaveOtherParentResourcesUnaffected) {
 }
 
 // One fork for each connection: the child serves it, and the parent closes its copy.
-TEST(ForkedStream, BelongsToTheChildUntilItEndsOrClosesIt) {
+TEST(ForkedStream, BelongsToChildUntilItEndsOrClosesIt) {
   for (const bool closes : {false, true}) {
     auto loop = must(Loop::create());
     auto pair = must(make_pair(*loop, Kind::tcp));
@@ -180,7 +181,7 @@ TEST(ForkedStream, BelongsToTheChildUntilItEndsOrClosesIt) {
 }
 
 // It was destroyed before the fork, and has unsent bytes.
-TEST(ForkedStream, LingeringStreamIsCompletedByTheParent) {
+TEST(ForkedStream, LingeringStreamIsCompletedByParent) {
   auto loop = must(Loop::create());
   auto pair = must(make_pair(*loop, Kind::tcp));
   Recorder log;
@@ -203,6 +204,33 @@ TEST(ForkedStream, LingeringStreamIsCompletedByTheParent) {
   run_until(*loop, [&] { return log.closed_calls == 1; });
   EXPECT_TRUE(log.received == sent);
   EXPECT_EQ(log.error, std::error_code());
+}
+
+// The parent has the thread that was reading.
+TEST(ForkedStream, InMemoryReadsFileItselfInChild) {
+  std::unique_ptr<Loop> loop = must(Loop::create());
+  auto [left, right] = must(Stream::memory_pair(*loop));
+  Recorder left_log;
+  Recorder right_log;
+  left.start(left_log);
+  right.start(right_log);
+  SlowDisk disk(SystemCall::read, 1);
+  EXPECT_FALSE(left.send_file(file_with("file"), 0, 4));
+  run_turns(*loop, 3);
+  EXPECT_EQ(right_log.received, "");
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::alarm(60);
+    disk.respond();  // The parent's thread may not have begun to wait before the fork.
+    if (loop->after_fork()) ::_exit(1);
+    while (right_log.received != "file") loop->run(Run::once);
+    ::_exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(status, 0);
+  disk.respond();
+  run_until(*loop, [&] { return right_log.received == "file"; });
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ TEST_F(Gathering, IsLimitedInSize) {
   });
 }
 
-TEST_F(Gathering, IsNotFullBeforeTheFirstSend) {
+TEST_F(Gathering, IsNotFullBeforeFirstSend) {
   EXPECT_TRUE(stream_.set_limits({.low = 0, .high = 10, .max = 20, .when_full = WhenFull::drop}));
   in_a_callback([&] {
     for (int i = 0; i < 10; ++i) EXPECT_TRUE(stream_.write("eight by"));
@@ -143,7 +143,7 @@ TEST_F(Gathering, HasRoomAfterSending) {
   EXPECT_EQ(packets(), (Packets{pattern(15), pattern(15)}));
 }
 
-TEST_F(Gathering, SendsBeforeANestedRun) {
+TEST_F(Gathering, SendsBeforeNestedRun) {
   in_a_callback([this] {
     EXPECT_TRUE(stream_.write("question"));
     run_turns(*loop_, 1);
@@ -151,7 +151,7 @@ TEST_F(Gathering, SendsBeforeANestedRun) {
   });
 }
 
-TEST_F(Gathering, SendsOwnWritesWhenTheCallbackReturns) {
+TEST_F(Gathering, SendsOwnWritesWhenCallbackReturns) {
   Buffer buffer;
   ASSERT_TRUE(buffer.append("one, "));
   log_.use = [&](Bytes bytes) {
@@ -185,7 +185,7 @@ TEST_F(Gathering, SendsFileWithCorkedHeader) {
   EXPECT_EQ(packets(), Packets{"once more: file"});
 }
 
-TEST_F(Gathering, SendsCorkedHeaderOfATruncatedFile) {
+TEST_F(Gathering, SendsCorkedHeaderOfTruncatedFile) {
   in_a_callback([this] {
     EXPECT_TRUE(stream_.write("head"));
     EXPECT_FALSE(stream_.send_file(file_with(""), 0, 4));
@@ -205,7 +205,7 @@ TEST_F(Gathering, EndsAfterCorkedData) {
   EXPECT_EQ(::recv(peer_, &byte, 1, 0), 0);
 }
 
-TEST_F(Gathering, SendsCorkedDataThoughTheStreamIsDestroyed) {
+TEST_F(Gathering, SendsCorkedDataThoughStreamIsDestroyed) {
   in_a_callback([this] {
     EXPECT_TRUE(stream_.write("last"));
     stream_ = Stream();

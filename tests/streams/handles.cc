@@ -31,7 +31,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ResettingHandles, kinds_where(knows_resets), nam
 
 // ---- written bytes are lost with the connection
 
-TEST_P(Handles, DataWrittenBeforeAnAbortIsNotSent) {
+TEST_P(Handles, DataWrittenBeforeAbortIsNotSent) {
   Result<std::pair<Stream, Stream>> other = make_pair(loop_, GetParam());
   Recorder other_log;
   Recorder answers;
@@ -55,7 +55,7 @@ TEST_P(Handles, DataWrittenBeforeAnAbortIsNotSent) {
   EXPECT_EQ(left_log_.received, "");
 }
 
-TEST_P(Handles, InPlaceEchoBeforeAnAbortIsNotSent) {
+TEST_P(Handles, InPlaceEchoBeforeAbortIsNotSent) {
   Result<std::pair<Stream, Stream>> other = make_pair(loop_, GetParam());
   Recorder other_log;
   Recorder answers;
@@ -79,7 +79,7 @@ TEST_P(Handles, InPlaceEchoBeforeAnAbortIsNotSent) {
 
 // ---- move assignment
 
-TEST_P(Handles, MoveAssignmentClosesTheOldStream) {
+TEST_P(Handles, MoveAssignmentClosesOldStream) {
   Result<std::pair<Stream, Stream>> other = make_pair(loop_, GetParam());
   EXPECT_TRUE(left_.write("bye"));
   left_ = std::move(other->first);
@@ -100,7 +100,7 @@ TEST_P(Handles, SelfAssignmentChangesNothing) {
 
 // ---- releasing
 
-TEST_P(BareSocketHandles, SendDataWrittenInTheCallbackBeforeRelease) {
+TEST_P(BareSocketHandles, SendDataWrittenInCallbackBeforeRelease) {
   int fd = -1;
   right_log_.use = [&](Bytes bytes) {
     EXPECT_TRUE(right_.write("last words"));
@@ -146,7 +146,7 @@ TEST_P(Handles, StreamClosedAndDestroyedInOneCallbackEndsAtOnce) {
   EXPECT_FALSE(left_log_.error);
 }
 
-TEST_P(ResettingHandles, FailedAndDestroyedStreamResetsThePeer) {
+TEST_P(ResettingHandles, FailedAndDestroyedStreamResetsPeer) {
   right_log_.use = [&](Bytes bytes) {
     EXPECT_TRUE(right_.set_limits({.low = 0, .high = 10, .max = 100}));
     EXPECT_TRUE(right_.write("the first half of "));
@@ -159,7 +159,7 @@ TEST_P(ResettingHandles, FailedAndDestroyedStreamResetsThePeer) {
   EXPECT_TRUE(is_reset(left_log_.error)) << left_log_.error;
 }
 
-TEST_P(ResettingHandles, FailedAndEndedStreamResetsThePeer) {
+TEST_P(ResettingHandles, FailedAndEndedStreamResetsPeer) {
   ASSERT_TRUE(right_.set_limits({.low = 0, .high = 0, .max = 0}));
   EXPECT_FALSE(right_.write("x"));
   right_.end();
@@ -168,7 +168,7 @@ TEST_P(ResettingHandles, FailedAndEndedStreamResetsThePeer) {
   EXPECT_TRUE(is_reset(left_log_.error)) << left_log_.error;
 }
 
-TEST_P(Handles, AbortPreventsCallbacksThoughAHandlerStarts) {
+TEST_P(Handles, AbortPreventsCallbacksThoughHandlerStarts) {
   Recorder late;
   left_.abort();
   left_.start(late);
@@ -177,7 +177,7 @@ TEST_P(Handles, AbortPreventsCallbacksThoughAHandlerStarts) {
   EXPECT_EQ(left_log_.log + late.log, "");
 }
 
-TEST_P(Handles, StreamStartedTooLateReportsTheEndOnce) {
+TEST_P(Handles, StreamStartedTooLateReportsEndOnce) {
   Result<std::pair<Stream, Stream>> pair = make_pair(loop_, GetParam());
   EXPECT_TRUE(pair->first.set_deadline(Nanos{1}));
   run_until(loop_, [&] { return !pair->first.is_open(); });
@@ -205,7 +205,7 @@ TEST_P(Handles, StreamStartedTooLateLeavesNoEventForItsSuccessor) {
 }
 
 // The end is reported later, and later still while there is no memory to queue it.
-TEST_P(Handles, StreamStartedTooLateMayBeDestroyedBeforeTheReport) {
+TEST_P(Handles, StreamStartedTooLateMayBeDestroyedBeforeReport) {
   left_.set_idle_timeout(Nanos{3'600'000'000'000});  // Makes room in the heap of deadlines.
   for (std::uint64_t n = 1; n < 8; ++n) {
     Result<std::pair<Stream, Stream>> pair = make_pair(loop_, GetParam());
@@ -228,7 +228,7 @@ TEST_P(Handles, StreamStartedTooLateMayBeDestroyedBeforeTheReport) {
   }
 }
 
-TEST_P(Handles, OnlyTheEndIsReportedAfterClose) {
+TEST_P(Handles, OnlyEndIsReportedAfterClose) {
   left_.pause();
   ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10}));
   EXPECT_TRUE(right_.write(pattern(8'000'000)));
@@ -253,7 +253,7 @@ TEST_P(Handles, LeftoverIsNotDeliveredAfterClose) {
 
 // ---- limits
 
-TEST_P(Handles, CorkedBytesCountAgainstTheLimit) {
+TEST_P(Handles, CorkedBytesCountAgainstLimit) {
   std::vector<bool> taken;
   right_log_.use = [&](Bytes bytes) {
     EXPECT_TRUE(right_.set_limits({.low = 0, .high = 10, .max = 100, .when_full = WhenFull::drop}));
@@ -298,7 +298,7 @@ struct Holder {
   static void release(void* holder) { delete static_cast<Holder*>(holder); }
 };
 
-TEST_P(Handles, MayBeDestroyedInABufferRelease) {
+TEST_P(Handles, MayBeDestroyedInBufferRelease) {
   bool is_gone = false;
   auto* holder = new Holder{std::move(left_), &is_gone};
   Recorder log;
@@ -314,7 +314,7 @@ TEST_P(Handles, MayBeDestroyedInABufferRelease) {
   EXPECT_EQ(log.log, "");
 }
 
-TEST_P(Handles, BuffersAreReleasedWhenTheStreamEndsFirst) {
+TEST_P(Handles, BuffersAreReleasedWhenStreamEndsFirst) {
   bool is_gone = false;
   auto* holder = new Holder{Stream(), &is_gone};
   right_.pause();
@@ -328,7 +328,7 @@ TEST_P(Handles, BuffersAreReleasedWhenTheStreamEndsFirst) {
   run_until(loop_, [&] { return is_gone; });
 }
 
-TEST_P(Handles, BuffersAreReleasedWhenTheLoopEndsFirst) {
+TEST_P(Handles, BuffersAreReleasedWhenLoopEndsFirst) {
   bool is_gone = false;
   auto* holder = new Holder{Stream(), &is_gone};
   const std::string text = pattern(1'000);
@@ -341,7 +341,7 @@ TEST_P(Handles, BuffersAreReleasedWhenTheLoopEndsFirst) {
 }
 
 // The last one of its loop.
-TEST_P(Handles, MayBeDestroyedInABufferReleaseWhenTheLoopEnds) {
+TEST_P(Handles, MayBeDestroyedInBufferReleaseWhenLoopEnds) {
   bool is_gone = false;
   auto* holder = new Holder{std::move(left_), &is_gone};
   Recorder log;
@@ -369,7 +369,7 @@ TEST_P(InMemoryHandles, OptionErrorsDistinguishNoSocketFromClosed) {
 
 // ---- unread input
 
-TEST_P(Handles, DestroyedStreamWithUnreadInputResetsThePeer) {
+TEST_P(Handles, DestroyedStreamWithUnreadInputResetsPeer) {
   for (const bool is_aborted : {true, false}) {
     Result<std::pair<Stream, Stream>> pair = make_pair(loop_, GetParam());
     Recorder log;

@@ -48,7 +48,7 @@ TEST_P(Inspecting, OpenStreamIsOpen) {
   EXPECT_EQ(info.queued + info.unread, 0u);
 }
 
-TEST_P(Inspecting, EndOfEachSideIsAState) {
+TEST_P(Inspecting, EndOfEachSideIsState) {
   for (Stream* stream : {&left_, &right_}) stream->set_half_open(true);
   left_.end();
   turns();
@@ -87,7 +87,7 @@ TEST_P(Inspecting, QueuedAndUnreadBytesAreCounted) {
   EXPECT_EQ(state_of(left_), StreamState::closed);
 }
 
-TEST_P(Inspecting, LeftoverOfTheHandlerIsUnread) {
+TEST_P(Inspecting, LeftoverOfHandlerIsUnread) {
   right_log_.use = [](Bytes) -> std::size_t { return 0; };
   EXPECT_TRUE(left_.write("hello"));
   turn_until([&] { return stream_info(right_).unread == 5; });
@@ -101,7 +101,7 @@ TEST_P(Inspecting, AgeIsAccurateToSeconds) {
   EXPECT_LE(stream_info(left_).age, 102s);
 }
 
-TEST_P(Inspecting, AllStreamsOfALoopAreShownOnce) {
+TEST_P(Inspecting, AllStreamsOfLoopAreShownOnce) {
   std::vector<const void*> shown;
   for (const StreamInfo& info : all_of(loop_)) shown.push_back(info.id);
   std::ranges::sort(shown);
@@ -179,7 +179,7 @@ TEST(StreamInspection, LoopWithoutStreamsShowsNone) {
   EXPECT_TRUE(all_of(*must(Loop::create())).empty());
 }
 
-TEST(StreamInspection, EachStateHasAName) {
+TEST(StreamInspection, EachStateHasName) {
   EXPECT_EQ(spate::name_of(StreamState::connecting), "connecting");
   EXPECT_EQ(spate::name_of(StreamState::peer_ended), "peer ended");
   EXPECT_EQ(spate::name_of(StreamState::closed), "closed");
@@ -298,14 +298,14 @@ TEST(InspectingActive, ChildIsListedUntilItsHandleIsDestroyed) {
 }
 
 #if defined(SPATE_HARDENED) || !defined(NDEBUG)
-TEST(StreamIterationDeathTest, CreatingAStreamDuringIterationTraps) {
+TEST(StreamIterationDeathTest, CreatingStreamDuringIterationTraps) {
   const auto loop = must(Loop::create());
   const auto pair = must(Stream::memory_pair(*loop));
   EXPECT_DEATH(for_each_stream(*loop, [&](const Stream&) { (void)Stream::memory_pair(*loop); }),
                "made in for_each_stream");
 }
 
-TEST(StreamIterationDeathTest, DestroyingAStreamDuringIterationTraps) {
+TEST(StreamIterationDeathTest, DestroyingStreamDuringIterationTraps) {
   const auto loop = must(Loop::create());
   auto pair = must(Stream::memory_pair(*loop));
   EXPECT_DEATH(for_each_stream(*loop, [&](const Stream&) { pair.first = {}; }),

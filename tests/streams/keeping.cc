@@ -34,7 +34,7 @@ class Keeping : protected OwnClock, public KindTest {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Keeping, ::testing::Values(Kind::local, Kind::tcp), name_of);
 
-TEST_P(Keeping, ReadingStreamKeepsTheLoop) {
+TEST_P(Keeping, ReadingStreamKeepsLoop) {
   EXPECT_FALSE(keeps_loop());
   left_.start(log_);
   EXPECT_TRUE(keeps_loop());
@@ -44,7 +44,7 @@ TEST_P(Keeping, ReadingStreamKeepsTheLoop) {
   EXPECT_TRUE(keeps_loop());
 }
 
-TEST_P(Keeping, StreamPausedBeforeStartDoesNotKeepTheLoop) {
+TEST_P(Keeping, StreamPausedBeforeStartDoesNotKeepLoop) {
   left_.pause();
   left_.start(log_);
   EXPECT_FALSE(keeps_loop());
@@ -52,7 +52,7 @@ TEST_P(Keeping, StreamPausedBeforeStartDoesNotKeepTheLoop) {
   EXPECT_TRUE(keeps_loop());
 }
 
-TEST_P(Keeping, PausedStreamWithQueuedDataKeepsTheLoop) {
+TEST_P(Keeping, PausedStreamWithQueuedDataKeepsLoop) {
   left_.start(log_);
   left_.pause();
   EXPECT_TRUE(left_.write(pattern(8'000'000)));
@@ -62,7 +62,7 @@ TEST_P(Keeping, PausedStreamWithQueuedDataKeepsTheLoop) {
   EXPECT_FALSE(keeps_loop());
 }
 
-TEST_P(Keeping, DeadlinesDoNotKeepTheLoopForAPausedStream) {
+TEST_P(Keeping, DeadlinesDoNotKeepLoopForPausedStream) {
   left_.start(log_);
   left_.pause();
   left_.set_idle_timeout(10ms);
@@ -74,7 +74,7 @@ TEST_P(Keeping, DeadlinesDoNotKeepTheLoopForAPausedStream) {
   EXPECT_EQ(log_.log, "closed ");
 }
 
-TEST_P(Keeping, ClosedStreamKeepsTheLoopUntilThePeerEnds) {
+TEST_P(Keeping, ClosedStreamKeepsLoopUntilPeerEnds) {
   EXPECT_TRUE(left_.write("last"));
   left_ = Stream();
   EXPECT_TRUE(keeps_loop());
@@ -83,7 +83,7 @@ TEST_P(Keeping, ClosedStreamKeepsTheLoopUntilThePeerEnds) {
   }
 }
 
-TEST_P(Keeping, RateLimitedReaderKeepsTheLoop) {
+TEST_P(Keeping, RateLimitedReaderKeepsLoop) {
   left_.start(log_);
   EXPECT_TRUE(left_.set_rate_limits({.read = {.bytes_per_second = 1, .burst = 1}, .write = {}}));
   EXPECT_TRUE(right_.write("more than one"));
@@ -94,7 +94,7 @@ TEST_P(Keeping, RateLimitedReaderKeepsTheLoop) {
   EXPECT_FALSE(keeps_loop());
 }
 
-TEST_P(Keeping, RateLimitedSenderKeepsTheLoop) {
+TEST_P(Keeping, RateLimitedSenderKeepsLoop) {
   left_.start(log_);
   left_.pause();
   EXPECT_TRUE(left_.set_rate_limits({.read = {}, .write = {.bytes_per_second = 1, .burst = 1}}));

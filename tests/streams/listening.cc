@@ -48,7 +48,7 @@ TEST_F(Listening, SetsNoDelayForAdoptedSocket) {
 
 // Limits the bytes that the kernel takes for a peer that does not read: the peer's buffer, and
 // max_unsent more.
-TEST_F(Listening, LimitsUnsentBytesInTheKernel) {
+TEST_F(Listening, LimitsUnsentBytesInKernel) {
   Listener listener = listen({.max_unsent = 50'000});
   Connecting connecting = connect(loop_, listener.address(), keep());
   run_until(loop_, [&] { return accepted_.size() == 1; });
@@ -184,7 +184,7 @@ TEST_F(Listening, MayBeDestroyedInsideItsCallback) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST_F(Listening, LeavesConnectionsInTheBacklogWhilePaused) {
+TEST_F(Listening, LeavesConnectionsInBacklogWhilePaused) {
   Listener listener = listen();
   listener.pause();
   Connecting connecting = connect(loop_, listener.address(), keep());
@@ -215,7 +215,7 @@ TEST_F(Listening, AcceptsNothingAfterPauseInsideItsCallback) {
   EXPECT_EQ(guests.size(), 2u);
 }
 
-TEST_F(Listening, AcceptsAtMostTheConfiguredNumberPerTurn) {
+TEST_F(Listening, AcceptsAtMostConfiguredNumberPerTurn) {
   Listener listener = listen({.accepts_per_turn = 3});
   listener.pause();
   std::list<Connecting> attempts;
@@ -249,7 +249,7 @@ int serve_inherited(int listening) {
   return served ? 0 : 5;
 }
 
-TEST_F(Listening, AdoptsSocketFromAServiceManager) {
+TEST_F(Listening, AdoptsSocketFromServiceManager) {
   const Address any = Address::loopback_ipv4(0);
   sys::Descriptor socket(sys::open_socket(AF_INET, SOCK_STREAM));
   ASSERT_EQ(sys::bind(socket.get(), any.data(), any.size()), 0);
@@ -340,7 +340,7 @@ TEST_F(Listening, AcceptsFromGivenSocketThatStaysCallers) {
   EXPECT_EQ(::close(socket), 0);
 }
 
-TEST_F(Listening, RefusesAGivenSocketThatDoesNotListen) {
+TEST_F(Listening, RefusesGivenSocketThatDoesNotListen) {
   const Address any = Address::loopback_ipv4(0);
   const sys::Descriptor socket(sys::open_socket(AF_INET, SOCK_STREAM));
   const auto error = [&](ListenOptions options) {
@@ -390,7 +390,7 @@ TEST_F(Listening, ReplacesOnlySocketsWithoutListener) {
   std::remove(path.c_str());
 }
 
-TEST_F(Listening, DoesNotReplaceSocketOfABusyServer) {
+TEST_F(Listening, DoesNotReplaceSocketOfBusyServer) {
   const std::string path = "spate_listening_busy_test";
   const Address address = *Address::path(path);
   std::remove(path.c_str());
@@ -409,7 +409,7 @@ TEST_F(Listening, DoesNotReplaceSocketOfABusyServer) {
   std::remove(path.c_str());
 }
 
-TEST_F(Listening, DoesNotReplaceAStaleSocketIfDisabled) {
+TEST_F(Listening, DoesNotReplaceStaleSocketIfDisabled) {
   const std::string path = "spate_listening_stale_test";
   const Address address = *Address::path(path);
   std::remove(path.c_str());
@@ -423,7 +423,7 @@ TEST_F(Listening, DoesNotReplaceAStaleSocketIfDisabled) {
 }
 
 // Both found the socket stale, and the second removed the first one's.
-TEST_F(Listening, OnlyOneListenerReplacesAStaleSocket) {
+TEST_F(Listening, OnlyOneListenerReplacesStaleSocket) {
   const std::string path = "spate_listening_race_test";
   const Address address = *Address::path(path);
   std::remove(path.c_str());
@@ -460,7 +460,7 @@ TEST_F(Listening, IgnoresProbesForStaleSockets) {
   std::remove(path.c_str());
 }
 
-TEST_F(Listening, DoesNotReplaceABoundSocketBeforeListen) {
+TEST_F(Listening, DoesNotReplaceBoundSocketBeforeListen) {
   const std::string path = "spate_listening_bound_test";
   const Address address = *Address::path(path);
   std::remove(path.c_str());

@@ -33,7 +33,7 @@ TEST_F(Listening, CloseAcceptsBacklogOfAnySize) {
 
 // ---- in the callback
 
-TEST_F(Listening, MayBeDestroyedInsideItsCallbackAfterANestedRun) {
+TEST_F(Listening, MayBeDestroyedInsideItsCallbackAfterNestedRun) {
   std::optional<Listener> listener;
   int depth = 0;
   Result<Listener> made =
@@ -54,7 +54,7 @@ TEST_F(Listening, MayBeDestroyedInsideItsCallbackAfterANestedRun) {
   EXPECT_EQ(depth, 4);
 }
 
-TEST_F(Listening, IsNotCalledInANestedRunAfterItWasDestroyed) {
+TEST_F(Listening, IsNotCalledInNestedRunAfterItWasDestroyed) {
   const std::size_t descriptors = open_fds().size();
   std::optional<Listener> listener;
   Stream kept;
@@ -137,7 +137,7 @@ TEST_F(Listening, AcceptsNothingIfItsLimitIsZero) {
   EXPECT_TRUE(accepted_.empty());
 }
 
-TEST_F(Listening, RespectsItsLimitInANestedRun) {
+TEST_F(Listening, RespectsItsLimitInNestedRun) {
   std::vector<Stream> taken;
   std::optional<Listener> listener;
   Result<Listener> made = Listener::create(loop_, Address::loopback_ipv4(0),
@@ -156,7 +156,7 @@ TEST_F(Listening, RespectsItsLimitInANestedRun) {
   EXPECT_EQ(taken.size(), 1u);
 }
 
-TEST_F(Listening, ContinuesWhenAConnectionIsReleased) {
+TEST_F(Listening, ContinuesWhenConnectionIsReleased) {
   Listener listener = listen({.max_connections = 1});
   std::list<Connecting> attempts;
   for (int i = 0; i < 2; ++i) attempts.push_back(connect(loop_, listener.address(), keep()));
@@ -249,7 +249,7 @@ TEST_F(Listening, AcceptsNothingWhenClosedAtItsLimit) {
   EXPECT_EQ(listener.accepted(), 2u);
 }
 
-TEST_F(Listening, ReceivesNoEventsOfAReleasedSocket) {
+TEST_F(Listening, ReceivesNoEventsOfReleasedSocket) {
   Listener first = listen();
   run_turns(loop_, 1);
   const std::unique_ptr<Loop> other = *Loop::create();
@@ -290,7 +290,7 @@ TEST_F(Listening, IsClosedAtOnceIfItsLoopIsDestroyed) {
   }
 }
 
-TEST_F(Listening, MayBeDestroyedWhileAcceptingTheLastConnection) {
+TEST_F(Listening, MayBeDestroyedWhileAcceptingLastConnection) {
   std::optional<Listener> listener;
   int calls = 0;
   listener = *Listener::create(loop_, Address::loopback_ipv4(0), [&](Stream, const Address&) {

@@ -52,7 +52,7 @@ TEST_P(Nested, LeftoverKeepsItsData) {
   EXPECT_EQ(right_log_.received, "mine, too");
 }
 
-TEST_P(Nested, EchoBeforeANestedRunKeepsItsData) {
+TEST_P(Nested, EchoBeforeNestedRunKeepsItsData) {
   right_log_.use = [&](Bytes bytes) {
     EXPECT_TRUE(right_.write(bytes));
     EXPECT_TRUE(other_left_.write("SECRET OF THE OTHER"));
@@ -64,7 +64,7 @@ TEST_P(Nested, EchoBeforeANestedRunKeepsItsData) {
   EXPECT_EQ(left_log_.received, "hello from me");
 }
 
-TEST_P(Nested, EchoAfterANestedRunKeepsItsData) {
+TEST_P(Nested, EchoAfterNestedRunKeepsItsData) {
   right_log_.use = [&](Bytes bytes) {
     EXPECT_TRUE(other_left_.write("SECRET OF THE OTHER"));
     run_until_other_has(19);
@@ -77,7 +77,7 @@ TEST_P(Nested, EchoAfterANestedRunKeepsItsData) {
 }
 
 // Each in the callback of the previous one.
-TEST_P(Nested, DeepNestingKeepsTheDataOfEachLevel) {
+TEST_P(Nested, DeepNestingKeepsDataOfEachLevel) {
   constexpr int kDepth = 20;
   std::vector<Stream> writers;
   std::vector<Stream> readers;
@@ -116,7 +116,7 @@ TEST_P(Nested, EarlierWritesAreSentFirst) {
   EXPECT_EQ(left_log_.received, "question");
 }
 
-TEST_P(Nested, WritesOfATimerAreSentAtOnce) {
+TEST_P(Nested, WritesOfTimerAreSentAtOnce) {
   right_log_.use = [&](Bytes bytes) {
     Timer timer(loop_, [this] { EXPECT_TRUE(right_.write("from a timer")); });
     EXPECT_TRUE(timer.start(Nanos{0}));
@@ -127,7 +127,7 @@ TEST_P(Nested, WritesOfATimerAreSentAtOnce) {
   run_until(loop_, [&] { return right_log_.received == "begin"; });
 }
 
-TEST_P(Nested, QueueOfTheWaitingStreamIsSent) {
+TEST_P(Nested, QueueOfWaitingStreamIsSent) {
   const std::string answer = pattern(8'000'000);
   right_log_.use = [&](Bytes bytes) {
     EXPECT_TRUE(right_.write(answer));
@@ -141,7 +141,7 @@ TEST_P(Nested, QueueOfTheWaitingStreamIsSent) {
   run_until(loop_, [&] { return right_log_.log == "drained "; });
 }
 
-TEST_P(Nested, DeferredBytesDoNotKeepTheLoopAwake) {
+TEST_P(Nested, DeferredBytesDoNotKeepLoopAwake) {
   right_log_.use = [&](Bytes bytes) {
     if (right_log_.data_calls > 1) return bytes.size();
     bool is_over = false;
@@ -175,7 +175,7 @@ TEST_P(Nested, BytesThatArriveMeanwhileAreDeliveredLaterInOrder) {
   EXPECT_EQ(right_log_.log, "end closed ");
 }
 
-TEST_P(Nested, LeftoverIsDeliveredAgainAfterAnExternalResume) {
+TEST_P(Nested, LeftoverIsDeliveredAgainAfterExternalResume) {
   right_log_.use = [&](Bytes bytes) -> std::size_t {
     if (right_log_.data_calls > 1) return bytes.size();
     right_.pause();

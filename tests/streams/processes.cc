@@ -93,7 +93,7 @@ TEST_F(ProcessTest, CommunicatesOverItsStreams) {
   EXPECT_EQ(exit_code_, 0);
 }
 
-TEST_F(ProcessTest, ErrorsUseTheirOwnPipeOrThatOfTheOutput) {
+TEST_F(ProcessTest, ErrorsUseTheirOwnPipeOrThatOfOutput) {
   Recorder errors;
   Process apart = shell("echo out; echo err >&2", {.errors = Stdio::pipe()});
   apart.errors.start(errors);
@@ -110,7 +110,7 @@ TEST_F(ProcessTest, NullIsEmptyAndDiscardsOutput) {
             "read\n");
 }
 
-TEST_F(ProcessTest, DescriptorIsDuplicatedForTheChild) {
+TEST_F(ProcessTest, DescriptorIsDuplicatedForChild) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const Process process = shell("echo there", {.output = Stdio::descriptor(ends[1])});
@@ -122,7 +122,7 @@ TEST_F(ProcessTest, DescriptorIsDuplicatedForTheChild) {
   ::close(ends[0]);
 }
 
-TEST_F(ProcessTest, ListeningSocketsArePassedAsByAServiceManager) {
+TEST_F(ProcessTest, ListeningSocketsArePassedAsByServiceManager) {
   const int socket = must(Listener::open(Address::loopback_ipv4(0)));
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
@@ -228,13 +228,13 @@ TEST_F(ProcessTest, InheritsNoOtherDescriptors) {
   EXPECT_LE(output_.received.size(), 8);  // The shell's own descriptor for the directory.
 }
 
-TEST_F(ProcessTest, UsesTheGivenEnvironmentAndDirectory) {
+TEST_F(ProcessTest, UsesGivenEnvironmentAndDirectory) {
   EXPECT_EQ(answer("echo $GREETING $HOME; pwd",
                    {.environment = {{"GREETING=hello"}}, .directory = "/usr"}),
             "hello\n/usr\n");
 }
 
-TEST_F(ProcessTest, InheritsTheEnvironmentByDefault) {
+TEST_F(ProcessTest, InheritsEnvironmentByDefault) {
   ::setenv("SPATE_GREETING", "inherited", 1);
   EXPECT_EQ(answer("echo $SPATE_GREETING"), "inherited\n");
   ::unsetenv("SPATE_GREETING");
@@ -407,7 +407,7 @@ TEST_F(ProcessTest, IsKilledWithItsHandleIfConfigured) {
   run_until(*loop_, [pid] { return !is_there(pid); });
 }
 
-TEST_F(ProcessTest, CallbackMayDestroyTheProcess) {
+TEST_F(ProcessTest, CallbackMayDestroyProcess) {
   std::optional<Process> process;
   int code = -1;
   process =
@@ -442,7 +442,7 @@ TEST_F(ProcessTest, ErrorsAreDiscardedIfTheirOutputIsNotInherited) {
   ::close(ends[1]);
 }
 
-TEST_F(ProcessTest, ExitedProcessMayBeDestroyedBeforeTheReport) {
+TEST_F(ProcessTest, ExitedProcessMayBeDestroyedBeforeReport) {
   Process process = shell("exit 0");
   int status = 0;
   siginfo_t info{};

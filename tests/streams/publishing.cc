@@ -99,7 +99,7 @@ TEST_F(Publishing, ReachesAllStreamsInOneSegment) {
     EXPECT_EQ(subscriber.packets(), Packets{"one, two, three"});
 }
 
-TEST_F(Publishing, SendsChangedBytesAtTheSameAddress) {
+TEST_F(Publishing, SendsChangedBytesAtSameAddress) {
   in_a_callback([this] {
     publish("same size 1, ");
     for (Subscriber& subscriber : subscribers_) {
@@ -152,14 +152,14 @@ TEST_F(Publishing, IsLimitedInSize) {
   EXPECT_EQ(subscribers_.back().packets(), Packets{});
 }
 
-TEST_F(Publishing, CorksMoreThanASingleStream) {
+TEST_F(Publishing, CorksMoreThanSingleStream) {
   in_a_callback([this] {
     for (int i = 0; i < 15; ++i) publish(numbered(i, 4000));
   });
   EXPECT_EQ(subscribers_.back().packets().size(), 1u);
 }
 
-TEST_F(Publishing, RespectsTheLimitsOfEachStream) {
+TEST_F(Publishing, RespectsLimitsOfEachStream) {
   Subscriber& small = subscribers_.back();
   EXPECT_TRUE(
       small.stream.set_limits({.low = 0, .high = 10, .max = 20, .when_full = WhenFull::drop}));
@@ -187,7 +187,7 @@ TEST_F(Publishing, SkipsEndedStreams) {
   EXPECT_EQ(ended.received(), "first");
 }
 
-TEST_F(Publishing, FollowsOwnWritesOfAStream) {
+TEST_F(Publishing, FollowsOwnWritesOfStream) {
   Subscriber& other = subscribers_.back();
   std::string expected;
   in_a_callback([&] {
@@ -201,7 +201,7 @@ TEST_F(Publishing, FollowsOwnWritesOfAStream) {
   EXPECT_EQ(other.received(), expected);
 }
 
-TEST_F(Publishing, FollowsWritesOfTheCurrentCallback) {
+TEST_F(Publishing, FollowsWritesOfCurrentCallback) {
   Subscriber& first = subscribers_.front();
   first.log.use = [&](Bytes bytes) {
     EXPECT_TRUE(first.stream.write("own, "));

@@ -91,7 +91,7 @@ TEST_P(QueuedErrors, AreAllReported) {
   EXPECT_EQ(log.error, std::errc::connection_refused);
 }
 
-TEST_P(QueuedErrors, MayDestroyTheSocketInTheirCallback) {
+TEST_P(QueuedErrors, MayDestroySocketInTheirCallback) {
   Collector log;
   Datagram socket = open_with_queue(AF_INET);
   log.then = [&] { socket = Datagram(); };
@@ -104,7 +104,7 @@ TEST_P(QueuedErrors, MayDestroyTheSocketInTheirCallback) {
 }
 
 // The kernel queues a notice when it has sent each piece.
-TEST_P(QueuedErrors, TimestampNoticesDoNotKeepAStreamAwake) {
+TEST_P(QueuedErrors, TimestampNoticesDoNotKeepStreamAwake) {
   Listener listener;
   Stream here, there;
   Recorder here_log, there_log;
@@ -153,7 +153,7 @@ class WriteOnly : public ::testing::TestWithParam<std::string_view> {
 INSTANTIATE_TEST_SUITE_P(Backends, WriteOnly, ::testing::ValuesIn(Loop::backends()),
                          [](const auto& backend) { return std::string(backend.param); });
 
-TEST_P(WriteOnly, FileDoesNotKeepTheLoopAwake) {
+TEST_P(WriteOnly, FileDoesNotKeepLoopAwake) {
   char name[] = "/tmp/spate_write_only_XXXXXX";
   const int both = ::mkstemp(name);
   expect_copied(::open(name, O_WRONLY | O_CLOEXEC));
@@ -164,11 +164,11 @@ TEST_P(WriteOnly, FileDoesNotKeepTheLoopAwake) {
   ::unlink(name);
 }
 
-TEST_P(WriteOnly, NullDeviceDoesNotKeepTheLoopAwake) {
+TEST_P(WriteOnly, NullDeviceDoesNotKeepLoopAwake) {
   expect_copied(::open("/dev/null", O_WRONLY | O_CLOEXEC));
 }
 
-TEST_P(WriteOnly, TerminalWithInputDoesNotKeepTheLoopAwake) {
+TEST_P(WriteOnly, TerminalWithInputDoesNotKeepLoopAwake) {
   const int master = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (master < 0 || ::grantpt(master) != 0 || ::unlockpt(master) != 0)
     GTEST_SKIP() << "skipped: no pseudoterminals here";

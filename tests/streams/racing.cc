@@ -71,7 +71,7 @@ TEST_F(RacingTest, Ipv6WinsIfBothWork) {
   EXPECT_EQ(network_->attempts[0].to, SlowNetwork::kFarIpv6);
 }
 
-TEST_F(RacingTest, SlowIpv4WinsIfIpv6IsABlackHole) {
+TEST_F(RacingTest, SlowIpv4WinsIfIpv6IsBlackHole) {
   network_->ipv6.is_black_hole = true;
   network_->ipv4.delay = 200ms;  // 400 ms there and back.
   const Nanos begin = loop_.now();
@@ -92,7 +92,7 @@ TEST_F(RacingTest, SlowFirstAttemptMayWin) {
 }
 
 // The network may see an attempt late, so each time is compared with the beginning.
-TEST_F(RacingTest, AlternatesFamiliesAndRespectsTheAttemptDelay) {
+TEST_F(RacingTest, AlternatesFamiliesAndRespectsAttemptDelay) {
   network_->ipv6.is_black_hole = true;
   network_->ipv4.is_black_hole = true;
   server_->names["many.test"] = {.ipv6 = {"fd00:99::11", "fd00:99::12", "fd00:99::13"},
@@ -117,7 +117,7 @@ TEST_F(RacingTest, SkipsIpv6WithoutRoute) {
 
 // ---- a private network also has the port of name servers
 
-TEST_F(RacingTest, QueriesConfiguredServersTheConfiguredNumberOfTimes) {
+TEST_F(RacingTest, QueriesConfiguredServersConfiguredNumberOfTimes) {
   NameServer server(loop_, *Address::ip("127.0.0.1", 53));
   server.names["db.test"] = {.ipv4 = {"192.0.2.1"}};
   server.names["silent.test"] = {.is_silent = true};

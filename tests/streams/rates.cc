@@ -82,7 +82,7 @@ TEST_P(SocketRates, ReadRateAppliesAfterSendFailure) {
   EXPECT_GE((loop_.now() - start).count(), time_for(sent.size()));
 }
 
-TEST_P(Rates, BytesStayInOrderAtALowRate) {
+TEST_P(Rates, BytesStayInOrderAtLowRate) {
   right_log_.use = [this](Bytes bytes) {
     EXPECT_TRUE(right_.write(bytes.first(1)) && right_.write(bytes.subspan(1)));
     return bytes.size();
@@ -105,7 +105,7 @@ TEST_P(Rates, AreLiftedAtOnce) {
 }
 
 // Alone on its loop, it has no registration with the kernel while it is paused.
-TEST_P(Rates, RateLimitedStreamKeepsTheLoopAlive) {
+TEST_P(Rates, RateLimitedStreamKeepsLoopAlive) {
   const std::string sent(20'000, 'r');
   ASSERT_TRUE(right_.set_rate_limits(kReading));
   ASSERT_TRUE(left_.set_rate_limits(kWriting));
@@ -120,7 +120,7 @@ TEST_P(Rates, RateLimitedStreamKeepsTheLoopAlive) {
 }
 
 // Whatever ends its rest.
-TEST_P(Rates, StreamReleasesTheLoopAfterARateLimitPause) {
+TEST_P(Rates, StreamReleasesLoopAfterRateLimitPause) {
   const std::int64_t reading = loop_.active_count();
   const auto rest = [&] {
     ASSERT_TRUE(right_.set_rate_limits({.read = {.bytes_per_second = 1, .burst = 1}, .write = {}}));
@@ -148,7 +148,7 @@ TEST_P(Rates, StreamReleasesTheLoopAfterARateLimitPause) {
   EXPECT_EQ(loop_.active_count(), 0);
 }
 
-TEST_P(Rates, AbortedRateLimitedStreamReleasesTheLoop) {
+TEST_P(Rates, AbortedRateLimitedStreamReleasesLoop) {
   ASSERT_TRUE(right_.set_rate_limits({.read = {.bytes_per_second = 1, .burst = 1}, .write = {}}));
   EXPECT_TRUE(left_.write("twelve bytes"));
   run_turns(loop_, 5);
@@ -189,7 +189,7 @@ TEST_P(Rates, ClosedStreamLeavesItsGroup) {
   EXPECT_FALSE(right_.set_rate_limits(kReading));
 }
 
-TEST_P(Rates, QueuedDataIsSentAtTheRateAfterDestruction) {
+TEST_P(Rates, QueuedDataIsSentAtRateAfterDestruction) {
   const std::string sent(20'000, 'q');
   ASSERT_TRUE(left_.set_rate_limits(kWriting));
   EXPECT_TRUE(left_.write(sent));
@@ -207,7 +207,7 @@ TEST_P(Rates, WriteTimeoutExcludesRateLimitPauses) {
   EXPECT_EQ(left_log_.log, "");
 }
 
-TEST_P(Rates, DeadlineEndsAnActiveConnection) {
+TEST_P(Rates, DeadlineEndsActiveConnection) {
   ASSERT_TRUE(right_.set_deadline(30ms));
   Timer talk(loop_, [this] { left_.write("x"); });
   ASSERT_TRUE(talk.start(1ms, 1ms));
@@ -230,7 +230,7 @@ TEST_P(Rates, DeadlineMayBeReplacedAndRemoved) {
   EXPECT_NE(left_log_.error, Error::deadline);
 }
 
-TEST_P(Rates, ReadTimeoutEndsAConnectionWithoutInput) {
+TEST_P(Rates, ReadTimeoutEndsConnectionWithoutInput) {
   ASSERT_TRUE(right_.set_read_timeout(20ms));
   const Nanos start = loop_.now();
   EXPECT_TRUE(left_.write("x"));

@@ -86,7 +86,7 @@ TEST_P(RelayTest, BytesAreForwardedBothWaysAndCounted) {
   EXPECT_EQ(result_->back, answer.size());
 }
 
-TEST_P(RelayTest, EndOfOneSideIsForwardedWhileTheOtherContinues) {
+TEST_P(RelayTest, EndOfOneSideIsForwardedWhileOtherContinues) {
   start();
   client_.write("question");
   client_.end();
@@ -113,7 +113,7 @@ TEST_P(RelayTest, EarlierInputIsForwarded) {
   run_until(loop_, [this] { return server_log_.received == "early"; });
 }
 
-TEST_P(AllocationFreeRelayTest, OutOfMemoryForARateLimitPauseEndsIt) {
+TEST_P(AllocationFreeRelayTest, OutOfMemoryForRateLimitPauseEndsIt) {
   ASSERT_TRUE(first_.set_rate_limits({.read = {.bytes_per_second = 1'000}}));
   start();
   Timer warm_up(loop_, [] {});
@@ -128,7 +128,7 @@ TEST_P(AllocationFreeRelayTest, OutOfMemoryForARateLimitPauseEndsIt) {
   EXPECT_EQ(result_->error, std::errc::not_enough_memory);
 }
 
-TEST_P(RelayTest, SlowReaderAppliesBackPressureToTheOtherSide) {
+TEST_P(RelayTest, SlowReaderAppliesBackPressureToOtherSide) {
   constexpr std::size_t kHigh = 20'000;
   keep_kernel_buffers_small();
   ASSERT_TRUE(second_.set_limits({.low = 1'000, .high = kHigh}));
@@ -166,7 +166,7 @@ TEST_P(RelayTest, ResetIsForwarded) {
   if (knows_resets()) EXPECT_TRUE(is_reset(server_log_.error)) << server_log_.error;
 }
 
-TEST_P(RelayTest, FailedSideEndsTheOther) {
+TEST_P(RelayTest, FailedSideEndsOther) {
   client_.abort();
   do {
     run_turns(loop_, 5);
@@ -178,7 +178,7 @@ TEST_P(RelayTest, FailedSideEndsTheOther) {
   run_until_server_is_closed();
 }
 
-TEST_P(RelayTest, DroppedDataIsReportedAsAnError) {
+TEST_P(RelayTest, DroppedDataIsReportedAsError) {
   ASSERT_TRUE(second_.set_limits({.low = 0, .high = 10, .max = 10, .when_full = WhenFull::drop}));
   server_.pause();
   start();
@@ -220,7 +220,7 @@ TEST_P(RelayTest, AbortResetsBothSidesWithoutCallback) {
   EXPECT_FALSE(loop_.run() || loop_.has_work());
 }
 
-TEST_P(RelayTest, CallbackMayDestroyTheRelay) {
+TEST_P(RelayTest, CallbackMayDestroyRelay) {
   bool told = false;
   relaying_ = relay(std::move(first_), std::move(second_), [&](const RelayResult&) {
     told = true;
@@ -363,7 +363,7 @@ TEST_P(TimedRelay, CopyIsIdleWhileOnlyItsTargetSends) {
 }
 
 // The end of a side is passed on, and does not count.
-TEST_P(TimedRelay, IdleTimeoutAppliesAfterAnEnd) {
+TEST_P(TimedRelay, IdleTimeoutAppliesAfterEnd) {
   start({.idle_timeout = 1s});
   pass(900ms);
   client_.end();

@@ -134,7 +134,7 @@ TEST_F(RequestPipes, ResponseInPiecesIsOneResponse) {
   EXPECT_EQ(results_, (Texts{pattern(300'000) + "x", pattern(300'000) + "y"}));
 }
 
-TEST_F(RequestPipes, SetupRequestsComeFirstAndTheOthersWaitForThem) {
+TEST_F(RequestPipes, SetupRequestsComeFirstAndOthersWaitForThem) {
   LinePipe pipe;
   pipe = make({.on_connected = [&] {
     EXPECT_FALSE(pipe.request("login\n", [&](Result<Bytes> response) {
@@ -161,7 +161,7 @@ TEST_F(RequestPipes, SetupRunsForEachConnection) {
   EXPECT_EQ(results_, (Texts{"hello1=hello1", "hello2=hello2"}));
 }
 
-TEST_F(RequestPipes, EmptyRequestReceivesTheGreeting) {
+TEST_F(RequestPipes, EmptyRequestReceivesGreeting) {
   server_.answer = [](Session& session, std::string_view line) {
     if (line == "a") return LineServer::echo(session, line);
   };
@@ -225,7 +225,7 @@ TEST_F(RequestPipes, SentRequestsFailAndLaterOnesAreSent) {
   EXPECT_EQ(reason, std::errc::connection_reset);
 }
 
-TEST_F(RequestPipes, RepeatedRequestIsSentAgainBeforeTheWaitingOnes) {
+TEST_F(RequestPipes, RepeatedRequestIsSentAgainBeforeWaitingOnes) {
   int resets = 0;
   server_.answer = [&](Session& session, std::string_view line) {
     if (resets++ == 0) return session.abort();
@@ -249,7 +249,7 @@ TEST_F(RequestPipes, RepeatsAreLimited) {
   EXPECT_EQ(server_.lines.size(), 3u);
 }
 
-TEST_F(RequestPipes, RequestsWaitUntilTheServerIsBack) {
+TEST_F(RequestPipes, RequestsWaitUntilServerIsBack) {
   LinePipe pipe = make();
   wait_until_connected(pipe);
   server_.stop();
@@ -262,7 +262,7 @@ TEST_F(RequestPipes, RequestsWaitUntilTheServerIsBack) {
   EXPECT_FALSE(pipe.last_error());
 }
 
-TEST_F(RequestPipes, WaitingRequestsFailWhenTheAttemptsAreGivenUp) {
+TEST_F(RequestPipes, WaitingRequestsFailWhenAttemptsAreGivenUp) {
   const Address address = server_.address;
   server_.stop();
   LinePipe pipe = make({}, {.client = {.max_failures = 2}});
@@ -317,7 +317,7 @@ TEST_F(RequestPipes, ResponseWithoutRequestResets) {
 
 // ---- deadlines
 
-TEST_F(RequestPipes, SilentConnectionIsResetAtTheDeadline) {
+TEST_F(RequestPipes, SilentConnectionIsResetAtDeadline) {
   server_.answer = [](Session&, std::string_view) {};
   LinePipe pipe = make();
   wait_until_connected(pipe);  // Before that, an expired deadline would not reset the connection.
@@ -380,7 +380,7 @@ TEST_F(RequestPipes, UnansweredSetupResets) {
 
 // ---- limits
 
-TEST_F(RequestPipes, RequestBeyondTheLimitsIsRefused) {
+TEST_F(RequestPipes, RequestBeyondLimitsIsRefused) {
   LinePipe pipe = make({}, {.max_requests = 2, .limits = {.low = 2, .high = 4, .max = 10}});
   EXPECT_EQ(pipe.request("12345678901", note("x")), Error::queue_full);
   ask(pipe, "12345678");
@@ -421,7 +421,7 @@ TEST_F(RequestPipes, CloseFailsAllRequests) {
   wait_for_lines(1);  // It was written.
 }
 
-TEST_F(RequestPipes, DrainWaitsForTheLastResponse) {
+TEST_F(RequestPipes, DrainWaitsForLastResponse) {
   LinePipe pipe = make();
   ask(pipe, "a");
   ask(pipe, "b");
@@ -433,7 +433,7 @@ TEST_F(RequestPipes, DrainWaitsForTheLastResponse) {
   run_until(*loop_, [&] { return pipe.state() == Client::State::idle; });
 }
 
-TEST_F(RequestPipes, DrainOfAnIdlePipeEndsAtOnce) {
+TEST_F(RequestPipes, DrainOfIdlePipeEndsAtOnce) {
   LinePipe pipe = make();
   bool is_done = false;
   pipe.drain([&] { is_done = true; });
@@ -539,7 +539,7 @@ TEST_F(RequestPipes, PipeMayBeDestroyedByDroppedCallback) {
   run_turns(*loop_, 5);
 }
 
-TEST_F(RequestPipes, CallbackMayRunTheLoop) {
+TEST_F(RequestPipes, CallbackMayRunLoop) {
   server_.answer = [](Session& session, std::string_view) { session.abort(); };
   LinePipe pipe = make();
   int failures = 0;

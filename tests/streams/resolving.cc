@@ -110,7 +110,7 @@ class ResolvingTest : public ::testing::Test {
 
 // ---- kinds of names
 
-TEST_F(ResolvingTest, FindsTheAddressesOfBothFamilies) {
+TEST_F(ResolvingTest, FindsAddressesOfBothFamilies) {
   Texts found = addresses_of("both.test");
   std::ranges::sort(found);
   EXPECT_EQ(found, (Texts{"192.0.2.1:80", "192.0.2.2:80", "[2001:db8::1]:80"}));
@@ -201,7 +201,7 @@ TEST_F(ResolvingTest, CacheEvictsLeastRecentlyUsedAnswer) {
   EXPECT_EQ(server_.udp_questions, 4);
 }
 
-TEST_F(ResolvingTest, NewConfigurationEmptiesTheCache) {
+TEST_F(ResolvingTest, NewConfigurationEmptiesCache) {
   const auto options = with_cache(with_servers({server_.address()}), {.entries = 10});
   server_.names["six.test"].ttl = 3600;
   for (int i = 0; i < 2; ++i) {
@@ -258,7 +258,7 @@ TEST_F(ResolvingTest, ReadsHostsFileFirst) {
 
 // ---- behaviour of name servers
 
-TEST_F(ResolvingTest, FollowsAnAlias) {
+TEST_F(ResolvingTest, FollowsAlias) {
   server_.names["alias.test"] = {.alias = "six.test"};
   EXPECT_EQ(addresses_of("alias.test"), Texts{"[2001:db8::6]:80"});
 }
@@ -328,14 +328,14 @@ TEST_F(ResolvingTest, QueriesNextServerAfterFailureOrTimeout) {
   EXPECT_EQ(addresses_of("six.test"), Texts{"[2001:db8::6]:80"});
 }
 
-TEST_F(ResolvingTest, QueriesServerAtAnIpv6Address) {
+TEST_F(ResolvingTest, QueriesServerAtIpv6Address) {
   NameServer six(loop_, Address::loopback_ipv6(0));
   six.names["six.test"] = {.ipv6 = {"2001:db8::66"}};
   ASSERT_FALSE(configure_resolver(loop_, with_servers({six.address()})));
   EXPECT_EQ(addresses_of("six.test"), Texts{"[2001:db8::66]:80"});
 }
 
-TEST_F(ResolvingTest, RepeatsQueryOverTcpAfterATruncatedResponse) {
+TEST_F(ResolvingTest, RepeatsQueryOverTcpAfterTruncatedResponse) {
   NameEntry& entry = server_.names["long.test"] = {.is_long = true};
   for (int i = 0; i < 100; ++i) entry.ipv4.push_back("192.0.2." + std::to_string(i));
   EXPECT_EQ(addresses_of("long.test", {.ipv6 = false}).size(), 100u);
@@ -447,7 +447,7 @@ TEST_F(ResolvingTest, ReloadsChangedConfiguration) {
 }
 
 // For the root domain c-ares makes a name with two dots, and stops there.
-TEST_F(ResolvingTest, FindsSingleLabelNamesInTheRootDomain) {
+TEST_F(ResolvingTest, FindsSingleLabelNamesInRootDomain) {
   server_.names["db"] = {.ipv4 = {"192.0.2.1"}};
   server_.names["web.one.test"] = {.ipv4 = {"192.0.2.2"}};
   for (const char* text : {"search .\n", "search . one.test\n", "search one.test .\n"}) {
@@ -512,7 +512,7 @@ TEST_F(ResolvingTest, ContinuesForOthersWhenOneIsCancelled) {
   EXPECT_EQ(addresses_, Texts{"192.0.2.9:80"});
 }
 
-TEST_F(ResolvingTest, DropsCancelledQueriesAfterTheLastResponse) {
+TEST_F(ResolvingTest, DropsCancelledQueriesAfterLastResponse) {
   const std::int64_t active = loop_.active_count();
   Resolving silent = ask("silent.test");
   const Resolving second = ask("both.test");
@@ -536,7 +536,7 @@ TEST_F(ResolvingTest, MayBeDestroyedInsideItsCallback) {
   }
 }
 
-TEST_F(ResolvingTest, HasOneResultThoughItsCallbackRunsTheLoop) {
+TEST_F(ResolvingTest, HasOneResultThoughItsCallbackRunsLoop) {
   for (const bool is_destroyed : {false, true}) {
     for (const std::string_view name : {"both.test", "nobody.test", "::1", "", "silent.test"}) {
       std::optional<Resolving> resolving;
@@ -586,7 +586,7 @@ TEST_F(ResolvingTest, ReportsEachFamilyOnArrival) {
   EXPECT_EQ(log, "six four done");
 }
 
-TEST_F(ResolvingTest, ReportsOnlyTheEndWithoutAddresses) {
+TEST_F(ResolvingTest, ReportsOnlyEndWithoutAddresses) {
   for (const std::string_view name : {"nobody.test", "", "silent.test"}) {
     std::string log;
     const auto fail = [](const std::vector<Address>&) { FAIL(); };
@@ -597,7 +597,7 @@ TEST_F(ResolvingTest, ReportsOnlyTheEndWithoutAddresses) {
   }
 }
 
-TEST_F(ResolvingTest, ReportsTimeoutOfTheOtherFamily) {
+TEST_F(ResolvingTest, ReportsTimeoutOfOtherFamily) {
   server_.names["late.test"] = {
       .ipv6 = {"2001:db8::1"}, .ipv4 = {"192.0.2.1"}, .ipv4_delay = 10min};
   std::string log;
@@ -736,7 +736,7 @@ class NoDescriptors {
 };
 
 // If it took the file for an empty one, it would query a server on this machine without end.
-TEST_F(ResolvingTest, ReportsMissingDescriptorForTheConfiguration) {
+TEST_F(ResolvingTest, ReportsMissingDescriptorForConfiguration) {
   OwnFile file("resolv_conf", "search one.test\n");
   ResolverOptions options = with_servers({server_.address()});
   options.resolv_conf = file.path();

@@ -112,14 +112,14 @@ TEST_F(ServiceManagerTest, SendsStatesToPath) {
   EXPECT_FALSE(manager.last_error());
 }
 
-TEST_F(ServiceManagerTest, SendsToAnAbstractName) {
+TEST_F(ServiceManagerTest, SendsToAbstractName) {
   const std::string name = "spate_manager_" + std::to_string(::getpid());
   open_socket(*Address::abstract(name), "@" + name);
   EXPECT_FALSE(manager().ready());
   EXPECT_THAT(receive_all(), ElementsAre("READY=1"));
 }
 
-TEST_F(ServiceManagerTest, AddsTheTimeToReloading) {
+TEST_F(ServiceManagerTest, AddsTimeToReloading) {
   open_path();
   const auto micros = [] {
     return std::chrono::duration_cast<std::chrono::microseconds>(sys::read_clock(CLOCK_MONOTONIC))
@@ -136,7 +136,7 @@ TEST_F(ServiceManagerTest, AddsTheTimeToReloading) {
   EXPECT_LE(time, after);
 }
 
-TEST_F(ServiceManagerTest, DoesNothingWithoutAManager) {
+TEST_F(ServiceManagerTest, DoesNothingWithoutManager) {
   for (const char* name : {"", static_cast<const char*>(nullptr)}) {
     if (name != nullptr) ::setenv("NOTIFY_SOCKET", name, 1);
     if (name == nullptr) ::unsetenv("NOTIFY_SOCKET");
@@ -150,7 +150,7 @@ TEST_F(ServiceManagerTest, DoesNothingWithoutAManager) {
   }
 }
 
-TEST_F(ServiceManagerTest, RefusesAnInvalidEnvironment) {
+TEST_F(ServiceManagerTest, RefusesInvalidEnvironment) {
   for (const char* name : {"relative", "@", "vsock:2:1234", "unix:/run/x"}) {
     ::setenv("NOTIFY_SOCKET", name, 1);
     EXPECT_EQ(error(), std::errc::invalid_argument) << name;
@@ -196,7 +196,7 @@ TEST_F(ServiceManagerTest, MissingSocketIsReported) {
   EXPECT_THAT(receive_all(), ElementsAre("READY=1"));
 }
 
-TEST_F(ServiceManagerTest, SendsLaterInOrderIfTheSocketIsFull) {
+TEST_F(ServiceManagerTest, SendsLaterInOrderIfSocketIsFull) {
   open_path();
   ServiceManager manager = this->manager();
   ASSERT_GT(fill(), 0);
@@ -213,7 +213,7 @@ TEST_F(ServiceManagerTest, SendsLaterInOrderIfTheSocketIsFull) {
   EXPECT_FALSE(manager.last_error());
 }
 
-TEST_F(ServiceManagerTest, BoundsTheMessagesThatWait) {
+TEST_F(ServiceManagerTest, BoundsMessagesThatWait) {
   open_path();
   ServiceManager manager = this->manager();
   fill();
@@ -232,7 +232,7 @@ TEST_F(ServiceManagerTest, ReportsErrorOfMessageSentLater) {
   EXPECT_EQ(manager.last_error(), std::errc::no_such_file_or_directory);
 }
 
-TEST_F(ServiceManagerTest, SendsTheMessagesThatWaitWhenDestroyed) {
+TEST_F(ServiceManagerTest, SendsMessagesThatWaitWhenDestroyed) {
   open_path();
   std::optional<ServiceManager> manager = this->manager();
   const int filled = fill();
@@ -284,7 +284,7 @@ TEST_F(ServiceManagerTest, NotifiesWatchdogSoonAfterSocketWasFull) {
   loop_.reset();
 }
 
-TEST_F(ServiceManagerTest, LeavesTheWatchdogOfAnotherProcessAlone) {
+TEST_F(ServiceManagerTest, LeavesWatchdogOfAnotherProcessAlone) {
   open_path();
   ::setenv("WATCHDOG_USEC", "1000", 1);
   ::setenv("WATCHDOG_PID", "1", 1);

@@ -105,7 +105,7 @@ TEST_F(SessionsTest, EndWithTheirConnections) {
   EXPECT_EQ(book_.alive, 1);
 }
 
-TEST_F(SessionsTest, AreDestroyedWithTheList) {
+TEST_F(SessionsTest, AreDestroyedWithList) {
   Stream& peer = open();
   open();
   peer.write("lost");
@@ -115,7 +115,7 @@ TEST_F(SessionsTest, AreDestroyedWithTheList) {
   EXPECT_EQ(book_.log, "");
 }
 
-TEST_F(SessionsTest, MayOutliveTheLoop) {
+TEST_F(SessionsTest, MayOutliveLoop) {
   open();
   peers_.clear();
   owned_.reset();
@@ -166,7 +166,7 @@ TEST_F(SessionsTest, MayDestroyAllSessionsInAnyCallback) {
 }
 
 // Ended sessions are destroyed from the loop, which may be running inside their last callback.
-TEST_F(SessionsTest, ExistUntilTheLastCallReturnsThoughItRunsTheLoop) {
+TEST_F(SessionsTest, ExistUntilLastCallReturnsThoughItRunsLoop) {
   for (const bool are_all_ended : {false, true}) {
     int calls = 0;
     book_.when_closed = [&](Session&) {
@@ -184,7 +184,7 @@ TEST_F(SessionsTest, ExistUntilTheLastCallReturnsThoughItRunsTheLoop) {
   }
 }
 
-TEST_F(SessionsTest, MayBeDestroyedInANestedRunInTheLastCall) {
+TEST_F(SessionsTest, MayBeDestroyedInNestedRunInLastCall) {
   book_.when_closed = [this](Session&) {
     loop_.post([this] { sessions_.reset(); });
     turns();
@@ -230,7 +230,7 @@ TEST_F(SessionsTest, AreDrained) {
   EXPECT_EQ(book_.alive, 0);
 }
 
-TEST_F(SessionsTest, AreDrainedWhenTheLastHasEnded) {
+TEST_F(SessionsTest, AreDrainedWhenLastHasEnded) {
   bool is_first = true;
   book_.when_drained = [&](Session& session) {
     if (std::exchange(is_first, false)) session.stream().close();
@@ -271,6 +271,18 @@ TEST_F(SessionsTest, CallNoFurtherCallbackAfterDestructionInOne) {
   EXPECT_EQ(done, "first ");
 }
 
+TEST_F(SessionsTest, CallNoFurtherCallbackWhileSessionOfDestructorIsOpen) {
+  book_.when_drained = [](Session&) {};
+  std::string done;
+  std::shared_ptr<void> opens(nullptr, [&](void*) { open(); });
+  sessions_->drain(10s, [&done, opens = std::move(opens)] { done += "first "; });
+  sessions_->drain(10s, [&] { done += "second "; });
+  turns();
+  EXPECT_EQ(done, "first ");
+  pass(11s);
+  EXPECT_EQ(done, "first second ");
+}
+
 TEST_F(SessionsTest, AreDrainedAsynchronouslyWhenEmpty) {
   int done = 0;
   sessions_->drain(10s, [&] { ++done; });
@@ -283,7 +295,7 @@ TEST_F(SessionsTest, AreDrainedAsynchronouslyWhenEmpty) {
   EXPECT_EQ(done, 1);
 }
 
-TEST_F(SessionsTest, AreResetWithOnClosedWhenTheGraceExpires) {
+TEST_F(SessionsTest, AreResetWithOnClosedWhenGraceExpires) {
   book_.when_drained = [](Session&) {};
   int done = 0;
   open();
@@ -323,7 +335,7 @@ TEST_F(SessionsTest, AreEndedTogetherByEndAll) {
   EXPECT_EQ(book_.alive, 0);
 }
 
-TEST_F(SessionsTest, MayMoveTheStreamToARelayInOnOpen) {
+TEST_F(SessionsTest, MayMoveStreamToRelayInOnOpen) {
   auto onward = Stream::memory_pair(loop_);
   Recorder client_log;
   Recorder server_log;
@@ -346,14 +358,14 @@ TEST_F(SessionsTest, MayMoveTheStreamToARelayInOnOpen) {
   EXPECT_EQ(book_.alive, 0);
 }
 
-TEST_F(SessionsTest, AreNotifiedOnceOfADrainStartedInOnOpen) {
+TEST_F(SessionsTest, AreNotifiedOnceOfDrainStartedInOnOpen) {
   book_.when_opened = [this](Session&) { sessions_->drain(1s); };
   open();
   turns();
   EXPECT_EQ(book_.log, "drain closed ");
 }
 
-TEST_F(SessionsTest, AreNotifiedOfADrainStartedInOnDrain) {
+TEST_F(SessionsTest, AreNotifiedOfDrainStartedInOnDrain) {
   bool is_first = true;
   book_.when_drained = [&](Session&) {
     if (std::exchange(is_first, false)) sessions_->drain(2s);
@@ -411,7 +423,7 @@ class RelayingSessionsTest : public SessionsTest {
   Relaying relaying_;
 };
 
-TEST_F(RelayingSessionsTest, FinishWithinTheGrace) {
+TEST_F(RelayingSessionsTest, FinishWithinGrace) {
   int done = 0;
   sessions_->drain(10s, [&] { ++done; });
   client_->write("late");
@@ -427,7 +439,7 @@ TEST_F(RelayingSessionsTest, FinishWithinTheGrace) {
   EXPECT_FALSE(loop_.run() || loop_.has_work());  // The grace's timer is gone.
 }
 
-TEST_F(RelayingSessionsTest, EndWhenTheGraceExpires) {
+TEST_F(RelayingSessionsTest, EndWhenGraceExpires) {
   int done = 0;
   sessions_->drain(10s, [&] { ++done; });
   pass(10s - 1ms);
@@ -476,7 +488,7 @@ class LateSessionsTest : public SessionsTest {
   }
 };
 
-TEST_F(LateSessionsTest, ReceiveOnClosedAtTheDeadline) {
+TEST_F(LateSessionsTest, ReceiveOnClosedAtDeadline) {
   turns();
   EXPECT_EQ(book_.log, "closed ");
   EXPECT_EQ(book_.error, Error::deadline);
@@ -497,7 +509,7 @@ TEST_F(LateSessionsTest, ReceiveOneOnClosedFromEndAll) {
   EXPECT_EQ(book_.error, Error::idle_timeout);
 }
 
-TEST_F(SessionsTest, OutOfMemoryClosesTheConnection) {
+TEST_F(SessionsTest, OutOfMemoryClosesConnection) {
   auto pair = Stream::memory_pair(loop_);
   Recorder log;
   pair->second.start(log);
@@ -538,7 +550,7 @@ class ServingTest : public ::testing::Test {
   Connecting connecting_;
 };
 
-TEST_F(ServingTest, HasASessionForEachConnection) {
+TEST_F(ServingTest, HasSessionForEachConnection) {
   Server<Noting> server = serve();
   knock(server).write("a");
   knock(server).write("b");
@@ -549,7 +561,7 @@ TEST_F(ServingTest, HasASessionForEachConnection) {
   EXPECT_EQ(server.listener().accepted(), 2u);
 }
 
-TEST_F(ServingTest, ServesTheBacklogBeforeTheDrainEnds) {
+TEST_F(ServingTest, ServesBacklogBeforeDrainEnds) {
   Server<Noting> server = serve();
   server.listener().pause();
   connecting_ = connect(loop_, server.address(), [this](Result<Stream> stream) {
@@ -566,7 +578,7 @@ TEST_F(ServingTest, ServesTheBacklogBeforeTheDrainEnds) {
   EXPECT_EQ(book_.alive, 0);
 }
 
-TEST_F(ServingTest, IsDrainedByASession) {
+TEST_F(ServingTest, IsDrainedBySession) {
   Server<Noting> server = serve();
   knock(server);
   int done = 0;

@@ -14,7 +14,7 @@ namespace {
 using Stopping = StreamTest;
 INSTANTIATE_TEST_SUITE_P(Kinds, Stopping, all_kinds(), name_of);
 
-TEST_P(Stopping, DataArrivingMeanwhileIsDeliveredToTheNextHandler) {
+TEST_P(Stopping, DataArrivingMeanwhileIsDeliveredToNextHandler) {
   Recorder next;
   right_.stop();
   EXPECT_TRUE(left_.write("meanwhile"));
@@ -29,7 +29,7 @@ TEST_P(Stopping, DataArrivingMeanwhileIsDeliveredToTheNextHandler) {
   EXPECT_EQ(next.log, "end closed ");
 }
 
-TEST_P(Stopping, LeavesTheRestToTheNextHandlerInItsOwnCallback) {
+TEST_P(Stopping, LeavesRestToNextHandlerInItsOwnCallback) {
   Recorder next;
   right_log_.use = [&](Bytes) -> std::size_t {
     right_.stop();
@@ -43,7 +43,7 @@ TEST_P(Stopping, LeavesTheRestToTheNextHandlerInItsOwnCallback) {
   run_until(loop_, [&] { return next.received == "body"; });
 }
 
-TEST_P(Stopping, LossIsReportedToTheNextHandler) {
+TEST_P(Stopping, LossIsReportedToNextHandler) {
   Recorder next;
   right_.stop();
   left_.abort();
@@ -65,7 +65,7 @@ TEST_P(Stopping, HandlerMayBeDestroyedAfterwards) {
   run_turns(loop_, 10);
 }
 
-TEST_P(Stopping, DoesNothingBeforeStartOrWithoutAConnection) {
+TEST_P(Stopping, DoesNothingBeforeStartOrWithoutConnection) {
   Stream none;
   none.stop();
   right_.stop();

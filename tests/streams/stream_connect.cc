@@ -1,5 +1,6 @@
 // Stream::connect(): connecting as a member function, and the calls allowed before the result.
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 
 #include <chrono>
 #include <memory>
@@ -7,8 +8,10 @@
 
 #include "base/fault.h"
 #include "spate/error.h"
+#include "spate/io.h"
 #include "spate/net/connect.h"
 #include "streams/listening.h"
+#include "sys/descriptor.h"
 
 namespace spate::testing {
 namespace {
@@ -53,6 +56,7 @@ class StreamConnect : public Listening {
   Listener listener_ = listen();
   Stream stream_;
   Caller caller_;
+  int open_calls_ = 0;
 };
 
 TEST_F(StreamConnect, CallsOnConnected) {
@@ -70,7 +74,7 @@ TEST_F(StreamConnect, CallsOnConnected) {
   turn_until([&] { return caller_.heard == "welcome"; });
 }
 
-TEST_F(StreamConnect, AcceptsAHostName) {
+TEST_F(StreamConnect, AcceptsHostName) {
   EXPECT_FALSE(stream_.connect(loop_, "127.0.0.1", listener_.address().port(), caller_, {}));
   turn_until([&] { return caller_.log == "connected "; });
 }
@@ -182,7 +186,32 @@ TEST_F(StreamConnect, MayBeDestroyedInOnConnected) {
   EXPECT_EQ(caller_.log, "connected ");
 }
 
-TEST_F(StreamConnect, MayOutliveTheLoop) {
+// The socket is ready in the turn in which the queue overflows.
+TEST_F(StreamConnect, StaysConnectingWhenQueueOverflows) {
+  const auto look = [this] {
+    EXPECT_EQ(stream_.is_connecting(), stream_.is_open());
+    open_calls_ += stream_.is_open() ? 1 : 0;
+  };
+  Timer overflow(loop_, [this] { EXPECT_FALSE(stream_.write("more")); });
+  const sys::Descriptor readable[2] = {sys::Descriptor(::eventfd(1, EFD_CLOEXEC)),
+                                       sys::Descriptor(::eventfd(1, EFD_CLOEXEC))};
+  Io before(loop_, readable[0].get(), Events::read, look);
+  Io after(loop_, readable[1].get(), Events::read, look);
+  EXPECT_TRUE(before.start());
+  EXPECT_FALSE(stream_.connect(loop_, listener_.address(), caller_));
+  EXPECT_TRUE(stream_.set_limits({.low = 0, .high = 1, .max = 1}));
+  EXPECT_TRUE(after.start());
+  overflow.feed();
+  loop_.run(Run::no_wait);
+  EXPECT_GT(open_calls_, 0);
+  before.stop();
+  after.stop();
+  turn_until([&] { return caller_.log != ""; });
+  EXPECT_EQ(caller_.log, "closed ");
+  EXPECT_EQ(caller_.error, Error::queue_full);
+}
+
+TEST_F(StreamConnect, MayOutliveLoop) {
   EXPECT_FALSE(stream_.connect(loop_, listener_.address(), caller_));
   stream_.write("lost");
   listener_ = Listener();
@@ -227,7 +256,7 @@ class Functions : public ::testing::Test {
   std::string log_;
 };
 
-TEST_F(Functions, AreCalledLikeAHandler) {
+TEST_F(Functions, AreCalledLikeHandler) {
   EXPECT_FALSE(left_.start({.on_data =
                                 [&](Bytes bytes) {
                                   log_ += text_of(bytes);
@@ -249,7 +278,7 @@ TEST_F(Functions, AreOptionalAndInputIsThenDiscarded) {
   run_until(loop_, [&] { return log_ == "closed"; });
 }
 
-TEST_F(Functions, MayReplaceThemselvesAndEndTheStream) {
+TEST_F(Functions, MayReplaceThemselvesAndEndStream) {
   auto token = std::make_shared<int>(1);
   EXPECT_FALSE(left_.start({.on_data = [this, token](Bytes bytes) {
     EXPECT_FALSE(left_.start({.on_data = [this, token](Bytes more) {
@@ -270,7 +299,7 @@ TEST_F(Functions, MayReplaceThemselvesAndEndTheStream) {
   EXPECT_EQ(token.use_count(), 1);
 }
 
-TEST_F(Functions, AreDestroyedWithTheConnection) {
+TEST_F(Functions, AreDestroyedWithConnection) {
   auto token = std::make_shared<int>(1);
   EXPECT_FALSE(left_.start({.on_closed = [token](std::error_code) {}}));
   run_turns(loop_, 3);
@@ -280,7 +309,7 @@ TEST_F(Functions, AreDestroyedWithTheConnection) {
   EXPECT_EQ(token.use_count(), 1);
 }
 
-TEST_F(Functions, SurviveARelease) {
+TEST_F(Functions, SurviveRelease) {
   auto pair = Stream::socket_pair(loop_);
   int fd = -1;
   auto token = std::make_shared<int>(7);

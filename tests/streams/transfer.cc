@@ -28,7 +28,7 @@ TEST_P(Transfer, CarriesWrites) {
   run_until(loop_, [&] { return left_log_.received == "you"; });
 }
 
-TEST_P(Transfer, CarriesMoreThanTheKernelBuffers) {
+TEST_P(Transfer, CarriesMoreThanKernelBuffers) {
   const std::string sent = pattern(20'000'000);
   EXPECT_TRUE(left_.write(sent));
   EXPECT_GT(left_.queued(), 0u);
@@ -65,7 +65,7 @@ TEST_P(Transfer, DeliversLeftoverAgain) {
   EXPECT_TRUE(right_log_.received == sent);
 }
 
-TEST_P(Transfer, CorksWritesOfACallback) {
+TEST_P(Transfer, CorksWritesOfCallback) {
   right_log_.use = [this](Bytes bytes) {
     EXPECT_TRUE(right_.write("[") && right_.write(bytes) && right_.write("]"));
     EXPECT_EQ(right_.queued(), bytes.size() + 2);
@@ -89,7 +89,7 @@ TEST_P(Transfer, KeepsOrderOfWritesOfCallback) {
   EXPECT_EQ(left_log_.received, "cd-a of abcd");
 }
 
-TEST_P(Transfer, EchoesPartsOfTheInputInAnyOrder) {
+TEST_P(Transfer, EchoesPartsOfInputInAnyOrder) {
   const std::pair<std::size_t, std::size_t> parts[] = {{0, 1}, {2, 3}, {0, 5}, {4, 1}, {1, 4}};
   right_log_.use = [&](Bytes bytes) {
     for (const auto& [from, size] : parts) EXPECT_TRUE(right_.write(bytes.subspan(from, size)));
@@ -100,7 +100,7 @@ TEST_P(Transfer, EchoesPartsOfTheInputInAnyOrder) {
   EXPECT_EQ(left_log_.received, "acdeabcdeebcde");
 }
 
-TEST_P(Transfer, CorksMoreThanTheBufferHolds) {
+TEST_P(Transfer, CorksMoreThanBufferHolds) {
   std::string expected;
   right_log_.use = [&](Bytes bytes) {
     for (std::size_t i = 0; i < 40; ++i) {
@@ -124,7 +124,7 @@ TEST_P(Transfer, ReadsNothingWhilePaused) {
   run_until(loop_, [&] { return right_log_.received == "later"; });
 }
 
-TEST_P(LocalTransfer, ReadsNothingAfterAPauseInOnDrained) {
+TEST_P(LocalTransfer, ReadsNothingAfterPauseInOnDrained) {
   left_.pause();
   ASSERT_TRUE(right_.set_limits({.low = 0, .high = 0}));
   while (right_.queued() == 0) EXPECT_TRUE(right_.write(pattern(10'000)));
@@ -168,7 +168,7 @@ TEST_P(Transfer, HandlerMayNotLeaveMoreThanMaxUnread) {
   }
 }
 
-TEST_P(ResettingTransfer, ExceedingMaxUnreadResetsThePeer) {
+TEST_P(ResettingTransfer, ExceedingMaxUnreadResetsPeer) {
   ASSERT_TRUE(right_.set_limits({.max_unread = 1000}));
   right_log_.use = [](Bytes) { return std::size_t{0}; };
   EXPECT_TRUE(left_.write(pattern(1300)));
@@ -189,7 +189,7 @@ TEST_P(Transfer, HandlerMayLeaveUpToMaxUnread) {
 }
 
 // A handler that pauses cannot limit the size of one read.
-TEST_P(Transfer, LeftoverOfOneReadMayExceedMaxUnreadUntilTheNext) {
+TEST_P(Transfer, LeftoverOfOneReadMayExceedMaxUnreadUntilNext) {
   ASSERT_TRUE(right_.set_limits({.max_unread = 1000}));
   right_log_.use = [this](Bytes) {
     right_.pause();
@@ -227,7 +227,7 @@ TEST_P(Transfer, EndlessInputLeavesTurnsToOtherStreams) {
   EXPECT_LE(calls_before, 100);
 }
 
-TEST(Fairness, SenderToAFastReaderYieldsToOthers) {
+TEST(Fairness, SenderToFastReaderYieldsToOthers) {
   auto loop = std::move(*Loop::create());
   int fds[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
@@ -250,7 +250,7 @@ TEST(Fairness, SenderToAFastReaderYieldsToOthers) {
   ::close(fds[1]);
 }
 
-TEST(EmptyStream, BehavesLikeAClosedStream) {
+TEST(EmptyStream, BehavesLikeClosedStream) {
   Stream nobodys;
   EXPECT_FALSE(nobodys.is_open() || nobodys.is_writable() || nobodys.is_full());
   EXPECT_FALSE(nobodys.write("x") || nobodys.write(Buffer()));
@@ -304,7 +304,7 @@ TEST_P(Transfer, StaysHalfOpenIfConfigured) {
   EXPECT_FALSE(left_log_.error || right_log_.error);
 }
 
-TEST_P(Transfer, SendsQueuedDataAfterTheStreamIsDestroyed) {
+TEST_P(Transfer, SendsQueuedDataAfterStreamIsDestroyed) {
   const std::string sent = pattern(5'000'000);
   EXPECT_TRUE(left_.write(sent));
   EXPECT_TRUE(right_.write("unread"));
@@ -317,7 +317,7 @@ TEST_P(Transfer, SendsQueuedDataAfterTheStreamIsDestroyed) {
   EXPECT_EQ(left_log_.log, "");
 }
 
-TEST_P(Transfer, AbortIsReportedToThePeer) {
+TEST_P(Transfer, AbortIsReportedToPeer) {
   EXPECT_TRUE(right_.write("unread"));
   left_.abort();
   EXPECT_FALSE(left_.is_open());
@@ -349,7 +349,7 @@ TEST_P(Transfer, ClosesWhenIdle) {
   EXPECT_EQ(left_log_.error, Error::idle_timeout);
 }
 
-TEST_P(Transfer, StopsReadingWhenThePeerDoesNotRead) {
+TEST_P(Transfer, StopsReadingWhenPeerDoesNotRead) {
   ASSERT_TRUE(right_.set_limits({.low = 1000, .high = 100'000, .pause_reading = true}));
   right_log_.use = [this](Bytes bytes) {
     EXPECT_TRUE(right_.write(bytes));
@@ -366,7 +366,7 @@ TEST_P(Transfer, StopsReadingWhenThePeerDoesNotRead) {
   EXPECT_TRUE(left_log_.received == sent);
 }
 
-TEST_P(Transfer, ClosesWhenTheQueueOverflows) {
+TEST_P(Transfer, ClosesWhenQueueOverflows) {
   ASSERT_TRUE(left_.set_limits({.low = 0, .high = 10, .max = 1'000'000}));
   right_.pause();
   bool fits = true;
@@ -377,7 +377,7 @@ TEST_P(Transfer, ClosesWhenTheQueueOverflows) {
   EXPECT_EQ(left_log_.error, Error::queue_full);
 }
 
-TEST_P(Transfer, DefersInputWhileItsCallbackRunsTheLoop) {
+TEST_P(Transfer, DefersInputWhileItsCallbackRunsLoop) {
   right_log_.use = [this](Bytes bytes) {
     if (right_log_.data_calls == 1) {
       EXPECT_TRUE(left_.write("second"));
@@ -392,7 +392,7 @@ TEST_P(Transfer, DefersInputWhileItsCallbackRunsTheLoop) {
   EXPECT_EQ(right_log_.received, "firstsecond");
 }
 
-TEST_P(Transfer, MayBeDestroyedAfterItsCallbackHasRunTheLoop) {
+TEST_P(Transfer, MayBeDestroyedAfterItsCallbackHasRunLoop) {
   right_log_.use = [this](Bytes bytes) {
     left_.abort();
     for (int i = 0; i < 3; ++i) loop_.run(Run::no_wait);

@@ -29,7 +29,7 @@ TEST_P(Unread, StreamIsNotQuietWhileInputIsLeft) {
   EXPECT_FALSE(left_.is_quiet());
 }
 
-TEST_P(Unread, StreamIsNotQuietOnceThePeerEnded) {
+TEST_P(Unread, StreamIsNotQuietOncePeerEnded) {
   run_turns(loop_, 20);
   left_.set_half_open(true);
   right_.end();
@@ -39,7 +39,7 @@ TEST_P(Unread, StreamIsNotQuietOnceThePeerEnded) {
   EXPECT_FALSE(Stream().is_quiet());
 }
 
-TEST_P(Unread, HandoverInACallbackDeliversLeftoverToTheNextHandler) {
+TEST_P(Unread, HandoverInCallbackDeliversLeftoverToNextHandler) {
   Recorder next;
   right_log_.use = [&](Bytes bytes) -> std::size_t {
     const std::size_t end = text_of(bytes).find('\n');
@@ -52,7 +52,7 @@ TEST_P(Unread, HandoverInACallbackDeliversLeftoverToTheNextHandler) {
   EXPECT_EQ(right_log_.received, "HELLO\n");
 }
 
-TEST_P(Unread, HandoverAtTheEndDeliversLeftoverBeforeTheEnd) {
+TEST_P(Unread, HandoverAtEndDeliversLeftoverBeforeEnd) {
   Recorder next;
   right_log_.use = [&](Bytes) -> std::size_t {
     if (right_log_.data_calls == 1) {
@@ -69,7 +69,7 @@ TEST_P(Unread, HandoverAtTheEndDeliversLeftoverBeforeTheEnd) {
   EXPECT_EQ(right_log_.log, "");
 }
 
-TEST_P(Unread, PauseAndResumeInACallbackDeliverLeftoverAgain) {
+TEST_P(Unread, PauseAndResumeInCallbackDeliverLeftoverAgain) {
   right_log_.use = [&](Bytes bytes) -> std::size_t {
     if (right_log_.data_calls > 1) return bytes.size();
     right_.pause();
@@ -105,7 +105,7 @@ TEST_P(Unread, HandoverAfterFullConsumptionIgnoresFollowingData) {
   run_turns(loop_, 5);
 }
 
-TEST_P(Unread, SeveralHandoversAreAllowedAfterTheEnd) {
+TEST_P(Unread, SeveralHandoversAreAllowedAfterEnd) {
   Recorder second;
   Recorder third;
   right_log_.use = [&](Bytes) -> std::size_t {
@@ -125,7 +125,7 @@ TEST_P(Unread, SeveralHandoversAreAllowedAfterTheEnd) {
   EXPECT_EQ(right_log_.log + second.log, "");
 }
 
-TEST_P(Unread, LeftoverIsDroppedAtTheEnd) {
+TEST_P(Unread, LeftoverIsDroppedAtEnd) {
   Recorder next;
   right_.set_half_open(true);
   right_log_.use = [](Bytes) { return std::size_t{0}; };
@@ -179,7 +179,7 @@ class Answering : public StreamTest {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Answering, all_kinds(), name_of);
 
-TEST_P(Answering, ContinuesByItselfWhenTheQueueDrains) {
+TEST_P(Answering, ContinuesByItselfWhenQueueDrains) {
   serve(GoesOn::by_itself, false);
   EXPECT_TRUE(left_.write(std::string(kRequests, 'r')));
   expect_all_answers();
@@ -209,13 +209,13 @@ TEST_P(Answering, ContinuesByResume) {
   expect_all_answers();
 }
 
-TEST_P(Answering, ContinuesAfterAPause) {
+TEST_P(Answering, ContinuesAfterPause) {
   serve(GoesOn::by_pausing, false);
   EXPECT_TRUE(left_.write(std::string(kRequests, 'r')));
   expect_all_answers();
 }
 
-TEST_P(Answering, EofIsReportedAfterTheLastResponse) {
+TEST_P(Answering, EofIsReportedAfterLastResponse) {
   for (const bool pause_reading : {false, true}) {
     serve(GoesOn::by_itself, pause_reading);
     right_log_.when_ended = [this] { EXPECT_EQ(answered_, kRequests); };
@@ -228,7 +228,7 @@ TEST_P(Answering, EofIsReportedAfterTheLastResponse) {
   EXPECT_FALSE(right_log_.error);
 }
 
-TEST_P(Answering, EofIsReportedAfterTheLastResponseWhileReading) {
+TEST_P(Answering, EofIsReportedAfterLastResponseWhileReading) {
   serve(GoesOn::by_itself, false);
   right_log_.when_ended = [this] { EXPECT_EQ(answered_, kRequests); };
   EXPECT_TRUE(left_.write(std::string(kRequests, 'r')));
@@ -238,7 +238,7 @@ TEST_P(Answering, EofIsReportedAfterTheLastResponseWhileReading) {
   EXPECT_FALSE(right_log_.error);
 }
 
-TEST_P(Unread, EofIsReportedAtOnceAfterConsumptionAtAFullQueue) {
+TEST_P(Unread, EofIsReportedAtOnceAfterConsumptionAtFullQueue) {
   Recorder next;
   left_.pause();
   ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10}));
@@ -255,7 +255,7 @@ TEST_P(Unread, EofIsReportedAtOnceAfterConsumptionAtAFullQueue) {
   EXPECT_TRUE(right_.is_full());
 }
 
-TEST_P(Unread, HandoverInOnDrainedDeliversLeftoverBeforeTheEnd) {
+TEST_P(Unread, HandoverInOnDrainedDeliversLeftoverBeforeEnd) {
   Recorder next;
   left_.pause();
   ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10}));
@@ -274,7 +274,7 @@ TEST_P(Unread, HandoverInOnDrainedDeliversLeftoverBeforeTheEnd) {
   EXPECT_EQ(right_log_.log + next.log, "drained end closed ");
 }
 
-TEST_P(Unread, LeftoverIsNotDeliveredWhileAFullQueuePausesReading) {
+TEST_P(Unread, LeftoverIsNotDeliveredWhileFullQueuePausesReading) {
   Recorder next;
   left_.pause();
   ASSERT_TRUE(right_.set_limits({.low = 0, .high = 10, .pause_reading = true}));
@@ -394,7 +394,7 @@ TEST_P(Wanted, IsDeliveredAtOnceIfComplete) {
   EXPECT_EQ(right_log_.data_calls, 2);
 }
 
-TEST_P(Wanted, IsDeliveredIfCompleteOutsideACallback) {
+TEST_P(Wanted, IsDeliveredIfCompleteOutsideCallback) {
   right_log_.use = [](Bytes) { return std::size_t{0}; };
   EXPECT_TRUE(left_.write(std::string(100, 'x')));
   run_until(loop_, [&] { return right_log_.data_calls == 1; });
@@ -418,7 +418,7 @@ TEST_P(Wanted, IsDeliveredAfterEofIfComplete) {
   EXPECT_EQ(right_log_.data_calls, 5) << "of 60 bytes it has used 10, and wants 60";
 }
 
-TEST_P(Wanted, RemainsUnreadIfThePeerEndsBefore) {
+TEST_P(Wanted, RemainsUnreadIfPeerEndsBefore) {
   std::string rest;
   right_log_.use = [](Bytes) { return std::size_t{2}; };
   right_log_.when_ended = [&] { rest = text_of(right_.unread()); };
@@ -432,7 +432,7 @@ TEST_P(Wanted, RemainsUnreadIfThePeerEndsBefore) {
   EXPECT_TRUE(right_.unread().empty());
 }
 
-TEST_P(Wanted, IsResetByTheNextHandler) {
+TEST_P(Wanted, IsResetByNextHandler) {
   EXPECT_TRUE(right_.want(100));
   EXPECT_TRUE(left_.write("a part"));
   run_turns(loop_, 3);

@@ -14,6 +14,7 @@ PACKAGES = {
     "gearmand": "gearman-job-server",
     "go": "golang-go and golang-golang-x-net-dev",
     "h2load": "nghttp2-client",
+    "hiredis": "libhiredis-dev",
     "i3": "i3-wm",
     "i3-msg": "i3-wm",
     "inetd": "openbsd-inetd",

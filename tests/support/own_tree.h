@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -20,11 +20,9 @@ class OwnTree {
   static constexpr std::int64_t kWritten = 1'699'869'600;
 
   OwnTree() {
-    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    std::string name = "spate_tree_" + std::string(test->name());
-    std::ranges::replace(name, '/', '_');  // In the name of a parameterised test.
-    path_ = std::filesystem::absolute(name);
-    std::filesystem::remove_all(path_);
+    std::string name = std::filesystem::temp_directory_path() / "spate_tree_XXXXXX";
+    EXPECT_NE(::mkdtemp(name.data()), nullptr);
+    path_ = name;
     std::filesystem::create_directories(path_ / "root");
   }
   ~OwnTree() { std::filesystem::remove_all(path_); }

@@ -1,6 +1,8 @@
 // Waits for the work that a loop has passed to a thread pool.
 #pragma once
 
+#include <cstdint>
+
 #include "spate/active.h"
 #include "spate/loop.h"
 
@@ -12,10 +14,16 @@ inline bool works_in_pool(Loop& loop) {
   return found;
 }
 
-// Runs the loop until no thread works for it. `turn` handles the events that are due.
+// Runs the loop until no thread works for it and a call of `turn`, which handles the events that
+// are due, finds none. One call may be too few: a thread can finish in the middle of it.
 template <class Turn>
 void finish_in_pool(Loop& loop, Turn turn) {
-  for (turn(); works_in_pool(loop); turn()) loop.run(Run::once);
+  std::uint64_t handled;
+  do {
+    handled = loop.metrics().events;
+    turn();
+    while (works_in_pool(loop)) loop.run(Run::once);
+  } while (loop.metrics().events != handled);
 }
 
 }  // namespace spate::testing

@@ -148,7 +148,7 @@ void play_events(World& world, EventMistake mistake) {
 SPATE_SWARM(EventOfASourceComesOnce, 600,
             [](World& world) { play_events(world, EventMistake::none); })
 
-TEST(SimSwarmDefects, EventServerThatIgnoresTheLastIdIsDetected) {
+TEST(SimSwarmDefects, EventServerThatIgnoresLastIdIsDetected) {
   expect_found(50, "each event comes once and in order",
                [](World& world) { play_events(world, EventMistake::ignores_the_last_id); });
 }

@@ -268,7 +268,7 @@ void play_messages(World& world, FramingMistake mistake) {
 SPATE_SWARM(AMessageComesAsItWasSent, 1200,
             [](World& world) { play_messages(world, FramingMistake::none); })
 
-TEST(SimSwarmDefects, LostLeftoverOfAMessageIsDetected) {
+TEST(SimSwarmDefects, LostLeftoverOfMessageIsDetected) {
   expect_found(20, "only what is too long is refused, and all before it has come",
                [](World& world) { play_messages(world, FramingMistake::forgets_what_is_left); });
 }

@@ -293,7 +293,7 @@ SPATE_SWARM(ASilentConnectionOfHttp2TakesNoMoreCalls, 300,
 SPATE_SWARM(AServerOfHttp2IsAskedWhetherItIsThere, 300,
             [](World& world) { play_silence(world, Impatience::by_cancelling); })
 
-TEST(SimSwarmDefects, CallCancelledForADeadlineIsDetected) {
+TEST(SimSwarmDefects, CallCancelledForDeadlineIsDetected) {
   expect_found(50, "a call behind one that was late has a new connection",
                [](World& world) { play_silence(world, Impatience::by_cancelling_just_now); });
 }

@@ -134,7 +134,7 @@ std::uint64_t trace_of_all(std::uint64_t seed) {
   return world.trace();
 }
 
-TEST(SimTrace, MatchesTheRecordedTrace) {
+TEST(SimTrace, MatchesRecordedTrace) {
   std::uint64_t all = 0;
   for (std::uint64_t seed = 1; seed <= kTracedSeeds; ++seed) all = mix(all ^ trace_of_all(seed));
   EXPECT_EQ(all, kTrace);

@@ -19,7 +19,7 @@ using testing::runs_out;
 
 std::unique_ptr<Loop> make_loop() { return std::move(*Loop::create()); }
 
-TEST(Async, NeverLosesTheLastOfManySends) {
+TEST(Async, NeverLosesLastOfManySends) {
   constexpr int kSends = 20'000;
   constexpr int kThreads = 3;
   const auto loop = make_loop();
@@ -78,7 +78,7 @@ TEST(Async, EachOfSeveralIsCalled) {
   EXPECT_EQ(calls, 50);
 }
 
-TEST(Async, IsNotCalledWhenItWasStoppedAfterTheSend) {
+TEST(Async, IsNotCalledWhenItWasStoppedAfterSend) {
   const auto loop = make_loop();
   Async async(*loop, [] { ADD_FAILURE(); });
   async.start();
@@ -87,7 +87,7 @@ TEST(Async, IsNotCalledWhenItWasStoppedAfterTheSend) {
   EXPECT_TRUE(runs_out(*loop, Run::no_wait));
 }
 
-TEST(Async, MayBeDestroyedAfterASendWhileInactive) {
+TEST(Async, MayBeDestroyedAfterSendWhileInactive) {
   const auto loop = make_loop();
   {
     Async async(*loop, [] { ADD_FAILURE(); });
@@ -106,7 +106,7 @@ TEST(Async, MayOutliveItsLoop) {
   EXPECT_FALSE(async.is_pending());
 }
 
-TEST(Async, MayBeSentInASignalHandler) {
+TEST(Async, MayBeSentInSignalHandler) {
   static Async* target = nullptr;
   const auto loop = make_loop();
   int calls = 0;
@@ -132,7 +132,7 @@ TEST(Async, MayBeSentInASignalHandler) {
 
 // ---- signals
 
-TEST(SignalThreads, SignalRaisedInAnotherThreadIsCalledOnTheLoopThread) {
+TEST(SignalThreads, SignalRaisedInAnotherThreadIsCalledOnLoopThread) {
   const auto loop = make_loop();
   struct State {
     std::thread::id thread;

@@ -69,7 +69,7 @@ Task<Result<int>> ask_within_10s(Loop* other, std::shared_ptr<void> last) {
   co_return co_await coro::with_deadline(10s, std::move(asked));
 }
 
-TEST_F(CoroThreads, CallOnTheLoopOfAStoppedWorkerIsCancelled) {
+TEST_F(CoroThreads, CallOnLoopOfStoppedWorkerIsCancelled) {
   const std::unique_ptr<Workers> workers = must(Workers::create({.threads = 1}));
   EXPECT_TRUE(workers->stop(0s));
   const Result<int> result = coro::run(*loop_, ask_within_10s(&workers->loop(0), nullptr));
@@ -77,7 +77,7 @@ TEST_F(CoroThreads, CallOnTheLoopOfAStoppedWorkerIsCancelled) {
   EXPECT_EQ(result.error(), std::errc::operation_canceled);
 }
 
-TEST_F(CoroThreads, UncalledFunctionMayDestroyTheScopeThatAwaitsIt) {
+TEST_F(CoroThreads, UncalledFunctionMayDestroyScopeThatAwaitsIt) {
   const std::unique_ptr<Workers> workers = must(Workers::create({.threads = 1}));
   EXPECT_TRUE(workers->stop(0s));
   auto scope = std::make_unique<Scope>(*loop_);
@@ -92,13 +92,13 @@ Task<Result<std::thread::id>> ask_who(Loop* other) {
   co_return co_await coro::on(*other, [] { return std::this_thread::get_id(); });
 }
 
-TEST_F(CoroThreads, CallRunsOnTheOtherLoopAndReturnsItsResult) {
+TEST_F(CoroThreads, CallRunsOnOtherLoopAndReturnsItsResult) {
   Elsewhere other;
   EXPECT_EQ(coro::run(*loop_, ask_who(&other.loop())), other.id());
   EXPECT_EQ(coro::run(*loop_, ask_who(loop_.get())), std::this_thread::get_id());
 }
 
-TEST_F(CoroThreads, CallMayReturnAnErrorOrNothing) {
+TEST_F(CoroThreads, CallMayReturnErrorOrNothing) {
   const auto calls = [](Loop* other, int* called) -> Task<Result<int>> {
     co_await coro::or_return(coro::on(*other, [&] { ++*called; }));
     const auto fail = []() -> Result<int> {
@@ -112,7 +112,7 @@ TEST_F(CoroThreads, CallMayReturnAnErrorOrNothing) {
   EXPECT_EQ(called, 1);
 }
 
-TEST_F(CoroThreads, LoopThatEndsBeforeTheCallReportsAnError) {
+TEST_F(CoroThreads, LoopThatEndsBeforeCallReportsError) {
   auto other = must(Loop::create());
   const auto asks = [](Loop* far) -> Task<void> {
     const auto fail = [] { ADD_FAILURE() << "called"; };
@@ -219,7 +219,7 @@ TEST_F(CoroThreads, MailboxIsReceivedInOrderUntilClosed) {
   EXPECT_EQ(values, (std::vector<int>{1, 2}));
 }
 
-TEST_F(CoroThreads, RefusedValueRemainsWithTheCaller) {
+TEST_F(CoroThreads, RefusedValueRemainsWithCaller) {
   Mailbox<std::unique_ptr<int>> mailbox(*loop_, 1);
   EXPECT_TRUE(mailbox.post(std::make_unique<int>(1)));
   auto value = std::make_unique<int>(2);
@@ -227,7 +227,7 @@ TEST_F(CoroThreads, RefusedValueRemainsWithTheCaller) {
   EXPECT_NE(value, nullptr);
 }
 
-TEST_F(CoroThreads, MailboxKeepsTheLoopAliveOnlyForWaiters) {
+TEST_F(CoroThreads, MailboxKeepsLoopAliveOnlyForWaiters) {
   Mailbox<int> mailbox(*loop_, 1);
   EXPECT_FALSE(loop_->run());
   std::vector<int> values;
@@ -238,7 +238,7 @@ TEST_F(CoroThreads, MailboxKeepsTheLoopAliveOnlyForWaiters) {
   EXPECT_FALSE(loop_->has_work());
 }
 
-TEST_F(CoroThreads, MailboxOfADestroyedLoopIsClosed) {
+TEST_F(CoroThreads, MailboxOfDestroyedLoopIsClosed) {
   Mailbox<int> mailbox(*loop_, 1);
   loop_.reset();
   EXPECT_FALSE(mailbox.post(1));

@@ -223,14 +223,14 @@ TEST_F(DatagramGroupTest, EndsWhileServiceRunsLoop) {
   EXPECT_EQ(plan_.wrong, 0);
 }
 
-TEST_F(DatagramGroupTest, SecondCopyIsRefusedTheAddress) {
+TEST_F(DatagramGroupTest, SecondCopyIsRefusedAddress) {
   const auto made = group({.steering = {.mask = 1}});
   const auto again = DatagramGroup::create(*workers_, made->address(), answering(plan_));
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error(), std::errc::address_in_use);
 }
 
-TEST_F(DatagramGroupTest, CopiesShareTheAddressIfBothAllowIt) {
+TEST_F(DatagramGroupTest, CopiesShareAddressIfBothAllowIt) {
   const auto made = group({.socket = {.reuse_port = true}});
   EXPECT_TRUE(DatagramGroup::create(*workers_, made->address(), answering(plan_),
                                     {.socket = {.reuse_port = true}}));

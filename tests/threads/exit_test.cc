@@ -51,7 +51,7 @@ struct PostsAtExit {
   std::exit(0);
 }
 
-TEST(ExitDeathTest, DestructorOfAStaticMayPost) {
+TEST(ExitDeathTest, DestructorOfStaticMayPost) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(post_at_exit(), ::testing::ExitedWithCode(7), "");
 }

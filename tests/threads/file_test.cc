@@ -35,7 +35,7 @@ using namespace std::chrono_literals;
 
 // ---- opening
 
-TEST(FileName, IsOneComponentOfAPath) {
+TEST(FileName, IsOneComponentOfPath) {
   for (const std::string_view name : {"a", "a.txt", ".a", "...", "a..", "\\", "a b", "\xc3\xa4"})
     EXPECT_TRUE(is_file_name(name)) << name;
   EXPECT_TRUE(is_file_name(std::string(255, 'a')));
@@ -45,7 +45,7 @@ TEST(FileName, IsOneComponentOfAPath) {
   EXPECT_FALSE(is_file_name(std::string(256, 'a')));
 }
 
-TEST_F(FileTest, OpenReportsTheErrorOfTheSystem) {
+TEST_F(FileTest, OpenReportsErrorOfSystem) {
   const Result<File> file = opened(tree_.at("missing"), options());
   ASSERT_FALSE(file);
   EXPECT_EQ(file.error(), errno_code(ENOENT));
@@ -87,7 +87,7 @@ TEST_F(FileTest, OpenRefusesContradictoryOptions) {
   EXPECT_EQ(contents_of(tree_.at("a")), "text");
 }
 
-TEST_F(FileTest, CreationFollowsTheOptions) {
+TEST_F(FileTest, CreationFollowsOptions) {
   FileOptions how = options(FileAccess::write);
   how.creation = FileCreation::never;
   EXPECT_EQ(opened(tree_.at("a"), how).error(), errno_code(ENOENT));
@@ -102,7 +102,7 @@ TEST_F(FileTest, CreationFollowsTheOptions) {
   EXPECT_EQ(opened(tree_.at("a"), how).error(), errno_code(EEXIST));
 }
 
-TEST_F(FileTest, TruncateEmptiesAndAppendGoesToTheEnd) {
+TEST_F(FileTest, TruncateEmptiesAndAppendGoesToEnd) {
   tree_.write("a", "old");
   FileOptions how = options(FileAccess::write);
   how.append = true;
@@ -194,7 +194,7 @@ TEST_F(FileTest, FailedReadIntoUsedMemoryIsReported) {
   EXPECT_EQ(result, errno_code(EBADF));
 }
 
-TEST_F(FileTest, WritesEveryPieceOfABuffer) {
+TEST_F(FileTest, WritesEveryPieceOfBuffer) {
   Buffer bytes;
   ASSERT_TRUE(bytes.append(std::string(70'000, 'a')));
   static constexpr std::string_view kText = "a text that is only referred to";
@@ -246,7 +246,7 @@ TEST_F(FileTest, WrongAccessIsReported) {
   EXPECT_EQ(read(reader, UINT64_MAX, 1).error(), errno_code(EINVAL));
 }
 
-TEST_F(FileTest, StatDescribesTheFile) {
+TEST_F(FileTest, StatDescribesFile) {
   tree_.write("a", "text");
   ASSERT_EQ(::chmod(tree_.at("a").c_str(), 0604), 0);
   File file = file_of("a", options());
@@ -280,7 +280,7 @@ TEST_F(FileTest, ClosedFileReportsEbadf) {
   EXPECT_EQ(written(file, 0, "text"), errno_code(EBADF));
 }
 
-TEST_F(FileTest, AdoptTakesTheDescriptor) {
+TEST_F(FileTest, AdoptTakesDescriptor) {
   tree_.write("a", "text");
   const int fd = ::open(tree_.at("a").c_str(), O_RDONLY | O_CLOEXEC);
   {
@@ -292,7 +292,7 @@ TEST_F(FileTest, AdoptTakesTheDescriptor) {
 
 // ---- the loop is not blocked
 
-TEST_F(FileTest, LoopRunsWhileACallWaits) {
+TEST_F(FileTest, LoopRunsWhileCallWaits) {
   tree_.write("a", "text");
   File file = file_of("a", options());
   const FaultScope scope(hold(SystemCall::file_read));
@@ -347,7 +347,7 @@ TEST_F(FileTest, CancelledBeforeItsTurnIsNotPerformed) {
   EXPECT_EQ(contents_of(tree_.at("a")), std::string("1\0003", 3));
 }
 
-TEST_F(FileTest, CancelledWhileItRunsIsWaitedForByTheNext) {
+TEST_F(FileTest, CancelledWhileItRunsIsWaitedForByNext) {
   File file = file_of("a", options(FileAccess::read_write));
   const FaultScope scope(hold(SystemCall::file_write));
   std::string order;
@@ -363,7 +363,7 @@ TEST_F(FileTest, CancelledWhileItRunsIsWaitedForByTheNext) {
   EXPECT_EQ(contents_of(tree_.at("a")), "2");
 }
 
-TEST_F(FileTest, CancelledReadOwnsItsMemoryUntilTheCallEnds) {
+TEST_F(FileTest, CancelledReadOwnsItsMemoryUntilCallEnds) {
   tree_.write("a", std::string(5'000, 'n'));
   File file = file_of("a", options());
   Buffer bytes;
@@ -389,7 +389,7 @@ TEST_F(FileTest, CancelledReadOwnsItsMemoryUntilTheCallEnds) {
   EXPECT_EQ(text_in(other), std::string(5'000, 'p'));
 }
 
-TEST_F(FileTest, DestroyedFileKeepsItsDescriptorUntilTheCallEnds) {
+TEST_F(FileTest, DestroyedFileKeepsItsDescriptorUntilCallEnds) {
   std::optional<File> file = file_of("a", options(FileAccess::read_write));
   const int fd = file->fd();
   const FaultScope scope(hold(SystemCall::file_write));
@@ -410,7 +410,7 @@ TEST_F(FileTest, DestroyedFileKeepsItsDescriptorUntilTheCallEnds) {
   EXPECT_EQ(contents_of(tree_.at("a")), "text");
 }
 
-TEST_F(FileTest, CancelledOpenClosesTheDescriptor) {
+TEST_F(FileTest, CancelledOpenClosesDescriptor) {
   tree_.write("a", "text");
   const std::vector<int> before = open_fds();
   {
@@ -436,7 +436,7 @@ TEST_F(FileTest, CancelledOpenClosesTheDescriptor) {
   }
 }
 
-TEST_F(FileTest, CallbackMayDestroyTheFileAndTheHandle) {
+TEST_F(FileTest, CallbackMayDestroyFileAndHandle) {
   tree_.write("a", "text");
   std::optional<File> file = file_of("a", options());
   std::optional<FileOperation> operation;
@@ -451,7 +451,7 @@ TEST_F(FileTest, CallbackMayDestroyTheFileAndTheHandle) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST_F(FileTest, CallbackMayRunTheLoopUntilTheNextHasEnded) {
+TEST_F(FileTest, CallbackMayRunLoopUntilNextHasEnded) {
   tree_.write("a", "text");
   File file = file_of("a", options());
   std::string order;
@@ -484,7 +484,7 @@ TEST_F(FileTest, LoopMayBeDestroyedFirst) {
 
 // ---- deadlines
 
-TEST_F(FileTest, DeadlineEndsAnOperationThatHangs) {
+TEST_F(FileTest, DeadlineEndsOperationThatHangs) {
   tree_.write("a", "text");
   const int fd = ::open(tree_.at("a").c_str(), O_RDONLY | O_CLOEXEC);
   File file = File::adopt(*loop_, fd, {.timeout = 1ms, .pool = &pool_});
@@ -500,7 +500,7 @@ TEST_F(FileTest, DeadlineEndsAnOperationThatHangs) {
   EXPECT_EQ(errors, (std::vector<std::error_code>{Error::deadline, Error::deadline}));
 }
 
-TEST_F(FileTest, DeadlineIsNotReportedAfterTheEnd) {
+TEST_F(FileTest, DeadlineIsNotReportedAfterEnd) {
   tree_.write("a", "text");
   FileOptions how = options();
   how.timeout = 1h;
@@ -511,11 +511,11 @@ TEST_F(FileTest, DeadlineIsNotReportedAfterTheEnd) {
 
 // ---- the pool refuses
 
-TEST_F(FileTest, FullPoolIsReportedFromTheLoop) {
+TEST_F(FileTest, FullPoolIsReportedFromLoop) {
   tree_.write("a", "text");
-  ThreadPool pool({.max_threads = 1, .max_queued = 0});
   std::latch begun(1);
   std::latch end(1);
+  ThreadPool pool({.max_threads = 1, .max_queued = 0});
   const auto busy = offload(*loop_, [&] { begun.count_down(), end.wait(); }, [] {}, pool);
   begun.wait();
   std::error_code result;

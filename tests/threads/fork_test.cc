@@ -73,7 +73,7 @@ TEST(ForkWithThreads, ChildMayStartAndStopSignals) {
   }
 }
 
-TEST(ForkWithThreads, ChildMayStopASignalThatTheParentReceives) {
+TEST(ForkWithThreads, ChildMayStopSignalThatParentReceives) {
   const std::unique_ptr<Loop> loop = *Loop::create();
   Signal signal(*loop, [] {});
   ASSERT_FALSE(signal.start(SIGUSR1));

@@ -206,7 +206,7 @@ TEST_F(HttpOnWorkers, IsDrainedThoughClientsKeepTheirSocketsOpen) {
   EXPECT_EQ(counts_.services, 0);
 }
 
-TEST_F(HttpOnWorkers, NotifiesExchangesWhenTheGraceExpires) {
+TEST_F(HttpOnWorkers, NotifiesExchangesWhenGraceExpires) {
   ask(http::serve(*workers_, Address::loopback_ipv4(0), make(Counting::Does::wait)), 4);
   run_until([&] { return counts_.waiting == 4; });
   EXPECT_FALSE(workers_->stop(20ms));
@@ -253,7 +253,7 @@ TEST_F(WebSocketsOnWorkers, AreClosedByStop) {
   EXPECT_EQ(theirs_.answered, 4);
 }
 
-TEST_F(WebSocketsOnWorkers, AreResetWhenTheGraceExpires) {
+TEST_F(WebSocketsOnWorkers, AreResetWhenGraceExpires) {
   EXPECT_FALSE(workers_->stop(20ms));  // No close frame is answered: our loop does not run.
   EXPECT_EQ(theirs_.late, 4);
   EXPECT_EQ(theirs_.answered, 0);
@@ -356,7 +356,7 @@ TEST_F(HttpOnWorkers, ServesHttp2ClientsOnSeveralLoops) {
   EXPECT_TRUE(workers_->stop(30s));
 }
 
-TEST_F(HttpOnWorkers, ConnectionsAreClosedWithoutAService) {
+TEST_F(HttpOnWorkers, ConnectionsAreClosedWithoutService) {
   ask(http::serve(*workers_, Address::loopback_ipv4(0),
                   http::MakeService([](Loop&) { return std::unique_ptr<http::Service>(); })),
       2);

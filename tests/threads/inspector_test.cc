@@ -117,7 +117,7 @@ TEST_F(InspectorThreads, EndedWorkersAreShownAsEnded) {
   inspector_.reset();
 }
 
-TEST_F(InspectorThreads, InspectorMayRunOnTheLoopOfAWorker) {
+TEST_F(InspectorThreads, InspectorMayRunOnLoopOfWorker) {
   const auto workers = must(Workers::create({.threads = 2}));
   std::atomic<int> responsive{0};
   std::latch done(1);

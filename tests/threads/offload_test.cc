@@ -68,7 +68,7 @@ TEST_F(OffloadTest, LoopReceivesResultOfWork) {
   EXPECT_NE(worked, std::thread::id());
 }
 
-TEST_F(OffloadTest, WorkIsDestroyedOnTheThreadThatRanIt) {
+TEST_F(OffloadTest, WorkIsDestroyedOnThreadThatRanIt) {
   std::thread::id called;
   std::thread::id destroyed;
   std::shared_ptr<void> held(nullptr, [&](void*) { destroyed = std::this_thread::get_id(); });
@@ -117,7 +117,7 @@ TEST_F(OffloadTest, RejectsMoreThanMaxQueued) {
   EXPECT_EQ(done, 2);
 }
 
-TEST_F(OffloadTest, FreeThreadTakesAJobThoughQueueingIsDisabled) {
+TEST_F(OffloadTest, FreeThreadTakesJobThoughQueueingIsDisabled) {
   ThreadPool pool({.max_threads = 2, .max_queued = 0});
   std::vector<Result<Offloading>> jobs;
   for (int i = 0; i < 3; ++i)
@@ -354,7 +354,7 @@ TEST_F(OffloadTest, ManyLoopsShareOnePool) {
   std::exit(0);
 }
 
-TEST(OffloadDeathTest, ProcessEndsWhileTheSharedPoolIsBusy) {
+TEST(OffloadDeathTest, ProcessEndsWhileSharedPoolIsBusy) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(exit_beside_busy_pool(), ::testing::ExitedWithCode(0), "");
 }
@@ -372,7 +372,7 @@ int use_after_fork(Loop& loop, std::vector<Offloading>& jobs) {
   return answer == 42 ? 0 : 4;
 }
 
-TEST(OffloadFork, ChildHasItsOwnThreadsAndTheParentKeepsItsJobs) {
+TEST(OffloadFork, ChildHasItsOwnThreadsAndParentKeepsItsJobs) {
   const std::unique_ptr<Loop> loop = *Loop::create();
   Gate gate;
   int done = 0;
@@ -394,7 +394,7 @@ TEST(OffloadFork, ChildHasItsOwnThreadsAndTheParentKeepsItsJobs) {
 }
 #endif
 
-TEST(OffloadFork, LoopWithJobsOfTheParentMayBeDestroyed) {
+TEST(OffloadFork, LoopWithJobsOfParentMayBeDestroyed) {
   std::unique_ptr<Loop> loop = *Loop::create();
   ThreadPool pool({.max_threads = 1});
   Gate gate;

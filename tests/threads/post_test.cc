@@ -40,7 +40,7 @@ struct Account {
 
 class Post : public ::testing::TestWithParam<std::string_view> {};
 
-TEST_P(Post, LosesNothingAndKeepsTheOrderOfEachProducer) {
+TEST_P(Post, LosesNothingAndKeepsOrderOfEachProducer) {
   constexpr int kEach = 10'000;
   constexpr int kProducers = 4;
   const auto loop = make_loop(GetParam());
@@ -65,7 +65,7 @@ TEST_P(Post, LosesNothingAndKeepsTheOrderOfEachProducer) {
 }
 
 // Posts one task at a time, each while the loop may be asleep: the test hangs if a wake-up is lost.
-TEST_P(Post, WakesASleepingLoopEachTime) {
+TEST_P(Post, WakesSleepingLoopEachTime) {
   constexpr int kRounds = 3000;
   const auto loop = make_loop(GetParam());
   std::atomic<int> answered{0};
@@ -88,7 +88,7 @@ TEST_P(Post, WakesASleepingLoopEachTime) {
 // The moment between the loop's last check for posts and its sleep is short: posts are made at
 // every distance from the previous answer, so that some hit it. One of the two must notice each
 // post.
-TEST_P(Post, WakesALoopThatIsAboutToSleep) {
+TEST_P(Post, WakesLoopThatIsAboutToSleep) {
   constexpr int kRounds = 60'000;
   const auto loop = make_loop(GetParam());
   std::atomic<int> answered{0};
@@ -224,7 +224,7 @@ TEST_P(Post, ThreadKeyDestructorPostsInThreadOrder) {
   EXPECT_EQ(posts.log, "first last");
 }
 
-TEST_P(Post, MakesNoSystemCallWhileTheLoopIsBusy) {
+TEST_P(Post, MakesNoSystemCallWhileLoopIsBusy) {
   constexpr int kPosts = 5000;
   const auto loop = make_loop(GetParam());
   Idle busy(*loop, [] {});
@@ -275,7 +275,7 @@ TEST_P(Post, PostInCallbackDoesNotStarveOthers) {
   loop->ref();
 }
 
-TEST_P(Post, IsDestroyedUncalledWithTheLoop) {
+TEST_P(Post, IsDestroyedUncalledWithLoop) {
   const auto shared = std::make_shared<int>(0);
   {
     const auto loop = make_loop(GetParam());
@@ -292,7 +292,7 @@ TEST_P(Post, IsDestroyedUncalledWithTheLoop) {
   EXPECT_EQ(shared.use_count(), 1);
 }
 
-TEST_P(Post, StopsALoopOfAnotherThread) {
+TEST_P(Post, StopsLoopOfAnotherThread) {
   for (int i = 0; i < 200; ++i) {
     const auto loop = make_loop(GetParam());
     loop->ref();
@@ -374,7 +374,7 @@ TEST_P(Post, WorksFromShortLivedThreads) {
   EXPECT_EQ(called, 100);
 }
 
-TEST_P(Post, WakeMakesASleepingLoopTurnOnce) {
+TEST_P(Post, WakeMakesSleepingLoopTurnOnce) {
   const auto loop = make_loop(GetParam());
   loop->ref();
   std::atomic<bool> woken{false};

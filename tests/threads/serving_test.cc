@@ -79,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(Balances, ServingOnWorkers,
                          ::testing::Values(Balance::reuse_port, Balance::round_robin),
                          ::testing::PrintToStringParamName());
 
-TEST_P(ServingOnWorkers, StopDrainsTheSessions) {
+TEST_P(ServingOnWorkers, StopDrainsSessions) {
   serve();
   std::atomic<bool> is_done{false};
   bool all = false;
@@ -96,7 +96,7 @@ TEST_P(ServingOnWorkers, StopDrainsTheSessions) {
   expect_all_gone();
 }
 
-TEST_P(ServingOnWorkers, LateSessionsAreClosedWhenTheGraceExpires) {
+TEST_P(ServingOnWorkers, LateSessionsAreClosedWhenGraceExpires) {
   counts_.closes = false;
   serve();
   EXPECT_FALSE(workers_->stop(20ms));
@@ -106,7 +106,7 @@ TEST_P(ServingOnWorkers, LateSessionsAreClosedWhenTheGraceExpires) {
   expect_all_gone();
 }
 
-TEST_P(ServingOnWorkers, DestructionEndsTheSessions) {
+TEST_P(ServingOnWorkers, DestructionEndsSessions) {
   serve();
   workers_.reset();
   EXPECT_EQ(counts_.drained, 0);
@@ -123,7 +123,7 @@ TEST_P(ServingOnWorkers, SessionsEndByThemselves) {
   expect_all_gone();
 }
 
-TEST(Workers, MayCreateAServiceEach) {
+TEST(Workers, MayCreateServiceEach) {
   struct Telling final : WorkerService {
     explicit Telling(std::atomic<int>& counter) : services(counter) { ++services; }
     ~Telling() override { --services; }

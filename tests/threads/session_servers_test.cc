@@ -114,7 +114,8 @@ TEST_P(SessionServers, CloseKeepsSessions) {
   EXPECT_FALSE(server_.has_stopped());
   EXPECT_EQ(book_.drained, 0);
   EXPECT_EQ(open_clients(), 3);
-  EXPECT_EQ(server_.connections(), 3u);
+  // The last connection that was not refused may still be counted.
+  run_until([&] { return server_.connections() == 3; });
 }
 
 TEST_P(SessionServers, DrainIsDoneAfterLastSession) {

@@ -102,7 +102,7 @@ TEST_F(WatchHandleTest, WatchMayBeStoppedInsideItsLastCall) {
   EXPECT_FALSE(loop_->has_work());
 }
 
-TEST_F(WatchHandleTest, CallbackMayRunTheLoop) {
+TEST_F(WatchHandleTest, CallbackMayRunLoop) {
   watch();
   take();
   int depth = 0;
@@ -221,8 +221,15 @@ TEST_F(WatchHandleTest, OverflowIsReportedAndTreeIsScannedAgain) {
   fs::remove_all(tree_.at("old"));
   tree_.write("new/deep/file", "1");
   tree_.write("old/other", "1");
+  take();
+  during_call_ = [this] {  // Its records follow that of the overflow.
+    tree_.write("late", "");
+    fs::remove(tree_.at("late"));
+    during_call_ = nullptr;
+  };
   watch_.resume();
-  EXPECT_TRUE(run_until([&] { return has("overflow /"); }));
+  EXPECT_TRUE(run_until([&] { return has("overflow /") && has("ready /"); }));
+  EXPECT_FALSE(has("created late"));
   expect_convergence();
   take();
   for (const std::string name : {"new/deep/later", "old/later", "kept/later"}) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -108,7 +109,6 @@ class TreeModel {
     use(entries_.lower_bound(directory + '/'), entries_.lower_bound(directory + char{'/' + 1}));
   }
   void add(const std::string& path, bool is_directory) {
-    if (is_directory && entries_.contains(path) && entries_[path] == "/") return;
     remove(path);
     entries_[path] = is_directory ? "/" : entry_at(std::filesystem::path(root_) / path);
   }

@@ -45,7 +45,7 @@ TEST_F(WatchTest, MoveInsideIsOneEvent) {
   EXPECT_EQ(model_.entries().at("e/b"), "1");
 }
 
-TEST_F(WatchTest, MoveAcrossTheBorderIsCreationOrRemoval) {
+TEST_F(WatchTest, MoveAcrossBorderIsCreationOrRemoval) {
   tree_.write("a", "1");
   tree_.write("../b", "2");
   watch();
@@ -86,7 +86,7 @@ TEST_F(WatchTest, FoundEntriesAreMarked) {
   EXPECT_TRUE(has("created d/") && has("created* d/file") && has("created* d/e/"));
 }
 
-TEST_F(WatchTest, OneDirectoryIsNotATree) {
+TEST_F(WatchTest, OneDirectoryIsNotTree) {
   tree_.write("d/file", "text");
   watch({.scope = WatchScope::directory});
   take();
@@ -154,7 +154,7 @@ TEST_F(WatchTest, FileScopeEndsWithItsDirectory) {
 
 // ---- the root
 
-TEST_F(WatchTest, RemovedRootEndsTheWatch) {
+TEST_F(WatchTest, RemovedRootEndsWatch) {
   tree_.write("d/file", "text");
   watch(tree_.at("d"), {});
   fs::remove_all(tree_.at("d"));
@@ -165,7 +165,7 @@ TEST_F(WatchTest, RemovedRootEndsTheWatch) {
   EXPECT_FALSE(loop_->has_work());
 }
 
-TEST_F(WatchTest, MovedRootEndsTheWatch) {
+TEST_F(WatchTest, MovedRootEndsWatch) {
   fs::create_directory(tree_.at("d"));
   watch(tree_.at("d"), {});
   fs::rename(tree_.at("d"), tree_.at("e"));
@@ -193,7 +193,7 @@ TEST_F(WatchTest, StartReportsErrors) {
   EXPECT_FALSE(loop_->has_work());
 }
 
-TEST_F(WatchTest, LinksInTheTreeAreNotFollowed) {
+TEST_F(WatchTest, LinksInTreeAreNotFollowed) {
   tree_.write("../outside/file", "text");
   tree_.link("link", "../outside");
   watch({.existing = true});
@@ -204,7 +204,7 @@ TEST_F(WatchTest, LinksInTheTreeAreNotFollowed) {
   EXPECT_EQ(take(), Log{"created new"});
 }
 
-TEST_F(WatchTest, LinkToTheRootIsFollowed) {
+TEST_F(WatchTest, LinkToRootIsFollowed) {
   tree_.write("d/file", "text");
   tree_.link("link", "d");
   watch(tree_.at("link"), {});
@@ -213,7 +213,7 @@ TEST_F(WatchTest, LinkToTheRootIsFollowed) {
   EXPECT_TRUE(run_until([&] { return has("written other"); }));
 }
 
-TEST_F(WatchTest, RelativeRootStaysTheSameDirectory) {
+TEST_F(WatchTest, RelativeRootStaysSameDirectory) {
   const fs::path before = fs::current_path();
   tree_.write("d/file", "text");
   fs::current_path(tree_.root());
@@ -236,7 +236,7 @@ TEST_F(WatchTest, NamesAreBytes) {
   for (const std::string& name : names) EXPECT_TRUE(has("written " + name)) << name;
 }
 
-TEST_F(WatchTest, DeepTreeIsReportedUpToTheLongestPath) {
+TEST_F(WatchTest, DeepTreeIsReportedUpToLongestPath) {
   watch();
   take();
   // A directory at a time, because a path of this length has no name.

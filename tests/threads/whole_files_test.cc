@@ -23,7 +23,7 @@ using WholeFileTest = FileTest;
 
 // ---- whole files
 
-TEST_F(WholeFileTest, ReadFileReturnsTheTextWithinTheLimit) {
+TEST_F(WholeFileTest, ReadFileReturnsTextWithinLimit) {
   tree_.write("a", "four");
   std::vector<Result<std::string>> texts;
   std::vector<FileOperation> operations;
@@ -39,7 +39,7 @@ TEST_F(WholeFileTest, ReadFileReturnsTheTextWithinTheLimit) {
   EXPECT_EQ(texts[2], "four");
 }
 
-TEST_F(WholeFileTest, ReadFileReadsFilesWithoutASize) {
+TEST_F(WholeFileTest, ReadFileReadsFilesWithoutSize) {
   Result<std::string> text;
   auto operation = read_file(*loop_, "/proc/self/status", 1 << 20,
                              [&](Result<std::string> found) { text = std::move(found); });
@@ -52,7 +52,7 @@ TEST_F(WholeFileTest, ReadFileReadsFilesWithoutASize) {
   EXPECT_EQ(text.error(), errno_code(EFBIG));
 }
 
-TEST_F(WholeFileTest, WriteFileReplacesTheWholeFile) {
+TEST_F(WholeFileTest, WriteFileReplacesWholeFile) {
   tree_.write("a", "a long old text");
   EXPECT_FALSE(replaced("a", "new", {.permissions = 0600, .sync = true, .pool = &pool_}));
   EXPECT_EQ(contents_of(tree_.at("a")), "new");
@@ -62,7 +62,7 @@ TEST_F(WholeFileTest, WriteFileReplacesTheWholeFile) {
   EXPECT_EQ(status.st_mode & 07777u, 0600u);
 }
 
-TEST_F(WholeFileTest, WriteFileReplacesALink) {
+TEST_F(WholeFileTest, WriteFileReplacesLink) {
   tree_.write("target", "kept");
   tree_.link("a", "target");
   EXPECT_FALSE(replaced("a", "new", {}));
@@ -70,7 +70,7 @@ TEST_F(WholeFileTest, WriteFileReplacesALink) {
   EXPECT_EQ(contents_of(tree_.at("a")), "new");
 }
 
-TEST_F(WholeFileTest, WriteFileLeavesADirectory) {
+TEST_F(WholeFileTest, WriteFileLeavesDirectory) {
   std::filesystem::create_directory(tree_.at("a"));
   EXPECT_EQ(replaced("a", "new", {}), errno_code(EISDIR));
   EXPECT_EQ(names(), std::vector<std::string>{"a"});
@@ -111,7 +111,7 @@ TEST_F(WholeFileTest, RenameAndRemoveReportTheirErrors) {
 
 // ---- files in pieces
 
-TEST_F(WholeFileTest, FileWriterPutsTheWholeFileInPlace) {
+TEST_F(WholeFileTest, FileWriterPutsWholeFileInPlace) {
   tree_.write("a", "old");
   int progress = 0;
   std::error_code result = errno_code(EINPROGRESS);
@@ -133,7 +133,7 @@ TEST_F(WholeFileTest, FileWriterPutsTheWholeFileInPlace) {
   EXPECT_EQ(progress, 0);
 }
 
-TEST_F(WholeFileTest, FileWriterIsFullWhileTheDiskIsSlow) {
+TEST_F(WholeFileTest, FileWriterIsFullWhileDiskIsSlow) {
   const FaultScope scope(hold(SystemCall::file_write));
   std::optional<FileWriter> writer;
   int progress = 0;
@@ -179,7 +179,7 @@ TEST_F(WholeFileTest, DestroyedFileWriterLeavesNothing) {
   EXPECT_EQ(names(), std::vector<std::string>{"a"});
 }
 
-TEST_F(WholeFileTest, FailedFileWriterReportsTheFirstError) {
+TEST_F(WholeFileTest, FailedFileWriterReportsFirstError) {
   plan_.fail_nth(SystemCall::file_write, 2, ENOSPC);
   const FaultScope scope(plan_);
   std::error_code seen;

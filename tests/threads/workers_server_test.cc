@@ -150,7 +150,7 @@ class HttpWorkersServer : public WorkersTest {
 
 // ---- metrics
 
-TEST_P(HttpWorkersServer, MetricsAreTheSumOfAllWorkers) {
+TEST_P(HttpWorkersServer, MetricsAreSumOfAllWorkers) {
   serve();
   EXPECT_EQ(server_.workers(), 2u);
   EXPECT_EQ(server_.metrics().accepted, 0u);
@@ -187,7 +187,7 @@ TEST_P(HttpWorkersServer, TotalsRemainAfterStop) {
   EXPECT_EQ(metrics.exchanges, 0u);
 }
 
-TEST_P(HttpWorkersServer, MetricsAreReadWhileAWorkerIsBusy) {
+TEST_P(HttpWorkersServer, MetricsAreReadWhileWorkerIsBusy) {
   serve();
   for (int i = 0; i < 4; ++i) visit();
   run_until_answered();
@@ -232,7 +232,7 @@ TEST_P(HttpWorkersServer, DrainResetsAtItsDeadline) {
 }
 
 // The loop has nothing else to do: drain() alone keeps it running.
-TEST_P(HttpWorkersServer, DrainKeepsTheLoopAlive) {
+TEST_P(HttpWorkersServer, DrainKeepsLoopAlive) {
   serve();
   bool is_done = false;
   ASSERT_FALSE(server_.drain(30s, *loop_, [&] { is_done = true; }));

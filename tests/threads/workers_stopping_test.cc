@@ -25,7 +25,7 @@ INSTANTIATE_TEST_SUITE_P(Balances, WorkersStopping, all_balances(),
 
 // ---- user code that stops or runs the workers' loops
 
-TEST_P(WorkersStopping, StoppingALoopDoesNotStopItsWorker) {
+TEST_P(WorkersStopping, StoppingLoopDoesNotStopItsWorker) {
   const std::unique_ptr<Workers> workers = *Workers::create({.threads = 2});
   const Address address = *workers->listen(
       Address::loopback_ipv4(0),
@@ -55,7 +55,7 @@ TEST(Workers, EndWithoutStopThoughTheirLoopsWereStopped) {
   stopped.wait();
 }
 
-TEST(Workers, StopDuringANestedRun) {
+TEST(Workers, StopDuringNestedRun) {
   const std::unique_ptr<Workers> workers = *Workers::create({.threads = 1});
   std::latch runs(1);
   EXPECT_TRUE(workers->post(0, [&, &loop = workers->loop(0)] {
@@ -146,7 +146,7 @@ TEST(Workers, MayBeQueriedAndPostedToAfterStop) {
   EXPECT_EQ(called, before);
 }
 
-TEST_P(WorkersStopping, ReturnsTheSameResultWhenRepeated) {
+TEST_P(WorkersStopping, ReturnsSameResultWhenRepeated) {
   const std::unique_ptr<Workers> workers = *Workers::create({.threads = 2});
   const Address address = *workers->listen(Address::loopback_ipv4(0), kEcho, GetParam());
   int echoed = 0;
@@ -180,7 +180,7 @@ thread_local std::list<Stream> kept;
 
 // The session is destroyed, and its connection waits for the peer's EOF. It is dropped when its
 // loop is destroyed, and frees a place under the limit, but nothing accepts any more.
-TEST_P(WorkersStopping, EndsLingeringConnectionsAtTheLimit) {
+TEST_P(WorkersStopping, EndsLingeringConnectionsAtLimit) {
   const std::unique_ptr<Workers> workers = *Workers::create({.threads = 2});
   std::atomic<int> accepted{0};
   const Address address = *workers->listen(Address::loopback_ipv4(0),
@@ -309,7 +309,7 @@ TEST_P(WorkersBacklog, IsResetWithoutGrace) {
   EXPECT_EQ(drains_, 0);
 }
 
-TEST_P(WorkersBacklog, IsServedUpToTheLimit) {
+TEST_P(WorkersBacklog, IsServedUpToLimit) {
   listen(3);
   EXPECT_TRUE(stop_with_clients(10, 30s));
   EXPECT_GE(served(), 3);
@@ -318,7 +318,7 @@ TEST_P(WorkersBacklog, IsServedUpToTheLimit) {
 
 // ---- one process follows another
 
-TEST_P(WorkersStopping, RefusesNoConnectionIfOthersListenAtTheSameSocket) {
+TEST_P(WorkersStopping, RefusesNoConnectionIfOthersListenAtSameSocket) {
   std::unique_ptr<Workers> before = *Workers::create({.threads = 2});
   const std::unique_ptr<Workers> after = *Workers::create({.threads = 2});
   Result<Listener> listener =

@@ -84,7 +84,7 @@ TEST_P(WorkersTest, ClosedListenerAcceptsNoMore) {
   listener.close();
 }
 
-TEST_P(WorkersTest, SecondCopyIsRefusedThePort) {
+TEST_P(WorkersTest, SecondCopyIsRefusedPort) {
   for (const Address& wanted : {Address::loopback_ipv4(0), Address::any_ipv6(0)}) {
     const auto first = Workers::create({.threads = 2});
     const auto second = Workers::create({.threads = 2});
@@ -99,7 +99,7 @@ TEST_P(WorkersTest, SecondCopyIsRefusedThePort) {
   }
 }
 
-TEST_P(WorkersTest, CopiesShareThePortIfBothAllowIt) {
+TEST_P(WorkersTest, CopiesSharePortIfBothAllowIt) {
   const auto first = Workers::create({.threads = 2});
   const auto second = Workers::create({.threads = 2});
   ASSERT_TRUE(first && second);
@@ -110,7 +110,7 @@ TEST_P(WorkersTest, CopiesShareThePortIfBothAllowIt) {
   EXPECT_EQ((*second)->listen(*address, kEcho, GetParam()).error(), std::errc::address_in_use);
 }
 
-TEST_P(WorkersTest, RespectTheConnectionLimit) {
+TEST_P(WorkersTest, RespectConnectionLimit) {
   Result<std::unique_ptr<Workers>> workers = Workers::create({.threads = 2});
   ASSERT_TRUE(workers);
   const auto address =
@@ -131,7 +131,7 @@ TEST_P(WorkersTest, RespectTheConnectionLimit) {
   EXPECT_TRUE((*workers)->stop(5s));
 }
 
-TEST_P(WorkersTest, EndWhenTheGraceExpires) {
+TEST_P(WorkersTest, EndWhenGraceExpires) {
   Result<std::unique_ptr<Workers>> workers = Workers::create({.threads = 2});
   ASSERT_TRUE(workers);
   std::mutex mutex;

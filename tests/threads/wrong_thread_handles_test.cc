@@ -133,7 +133,7 @@ TEST_P(WrongThreadHandlesDeathTest, MisuseTraps) {
   EXPECT_DEATH(misuse_while_it_runs(GetParam().does), "another thread is running this loop");
 }
 
-TEST(WrongThreadHandles, MayBeUsedOnTheThreadOfTheLoop) {
+TEST(WrongThreadHandles, MayBeUsedOnThreadOfLoop) {
   const std::unique_ptr<Loop> loop = *Loop::create();
   const Listener listener =
       *Listener::create(*loop, Address::loopback_ipv4(0), [](Stream, const Address&) {});

@@ -112,7 +112,7 @@ TEST_P(WrongThreadTableDeathTest, MisuseTraps) {
   EXPECT_DEATH(misuse_while_it_runs(GetParam().does), "another thread is running this loop");
 }
 
-TEST_F(WrongThreadDeathTest, DestroyingTheLoopInsideItsCallbackTraps) {
+TEST_F(WrongThreadDeathTest, DestroyingLoopInsideItsCallbackTraps) {
   EXPECT_DEATH(
       {
         auto loop = std::move(*Loop::create());
@@ -123,7 +123,7 @@ TEST_F(WrongThreadDeathTest, DestroyingTheLoopInsideItsCallbackTraps) {
       "a Loop was destroyed inside its run");
 }
 
-TEST_F(WrongThreadDeathTest, SettingAnActiveIoTraps) {
+TEST_F(WrongThreadDeathTest, SettingActiveIoTraps) {
   EXPECT_DEATH(
       {
         const auto loop = std::move(*Loop::create());
@@ -134,7 +134,7 @@ TEST_F(WrongThreadDeathTest, SettingAnActiveIoTraps) {
       "stop.. the Io before set");
 }
 
-TEST_F(WrongThreadDeathTest, ChangingThePriorityOfAPendingWatcherTraps) {
+TEST_F(WrongThreadDeathTest, ChangingPriorityOfPendingWatcherTraps) {
   EXPECT_DEATH(
       {
         const auto loop = std::move(*Loop::create());
@@ -161,7 +161,7 @@ TEST(WrongThread, IsDetectedByMayTouch) {
   loop->run();
 }
 
-TEST(WrongThread, MayUseALoopThatIsNotRunning) {
+TEST(WrongThread, MayUseLoopThatIsNotRunning) {
   const auto loop = std::move(*Loop::create());
   int calls = 0;
   Timer timer(*loop, [&calls] { ++calls; });

@@ -211,7 +211,7 @@ TEST_F(TlsCertificates, MustBeReadable) {
   }
 }
 
-TEST(TlsMustDeathTest, PrintsTheUnreadableFile) {
+TEST(TlsMustDeathTest, PrintsUnreadableFile) {
   const auto exits = ::testing::ExitedWithCode(1);
   EXPECT_EXIT(must(TlsContext::server({.identities = {{.chain_file = "no-such-file.pem",
                                                        .key_file = "no-such-file.pem"}}})),

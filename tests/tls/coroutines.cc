@@ -45,7 +45,7 @@ Task<std::string> starts(Stream plain, const TlsContext* context, std::string_vi
   co_return answer;
 }
 
-TEST_F(TlsCoroutines, BothSidesCompleteTheHandshakeAndExchangeData) {
+TEST_F(TlsCoroutines, BothSidesCompleteHandshakeAndExchangeData) {
   const TlsContext its_context = server();
   const TlsContext my_context = client();
   auto pair = must(Stream::socket_pair(*loop_));
@@ -57,7 +57,7 @@ TEST_F(TlsCoroutines, BothSidesCompleteTheHandshakeAndExchangeData) {
   EXPECT_FALSE(error);
 }
 
-TEST_F(TlsCoroutines, RejectedCertificateIsAnError) {
+TEST_F(TlsCoroutines, RejectedCertificateIsError) {
   const TlsContext its_context = server();
   const TlsContext my_context = client();
   auto pair = must(Stream::socket_pair(*loop_));
@@ -88,7 +88,7 @@ TEST_F(TlsCoroutines, ConnectionIsSecured) {
   EXPECT_EQ(coro::run(*loop_, connects(listener.address().port(), &my_context)), "hello name");
 }
 
-TEST_F(TlsCoroutines, CancelledHandshakeResetsTheConnection) {
+TEST_F(TlsCoroutines, CancelledHandshakeResetsConnection) {
   const TlsContext its_context = server();
   auto pair = must(Stream::socket_pair(*loop_));
   std::error_code error;
@@ -103,7 +103,7 @@ TEST_F(TlsCoroutines, CancelledHandshakeResetsTheConnection) {
   EXPECT_TRUE(is_closed);
 }
 
-TEST_F(TlsCoroutines, HandshakeThatCannotBeginIsAnError) {
+TEST_F(TlsCoroutines, HandshakeThatCannotBeginIsError) {
   const TlsContext its_context = server();
   std::error_code error;
   coro::Scope scope(*loop_);

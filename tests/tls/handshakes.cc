@@ -6,7 +6,7 @@ namespace {
 
 using TlsHandshakes = TlsTest;
 
-TEST_F(TlsHandshakes, NegotiateTheNewestVersion) {
+TEST_F(TlsHandshakes, NegotiateNewestVersion) {
   Handshake shaken = shake(client(), server());
   ASSERT_TRUE(shaken.client) << shaken.client.error().text;
   ASSERT_TRUE(shaken.server) << shaken.server.error().text;
@@ -32,7 +32,7 @@ TEST_F(TlsHandshakes, ProvideNoInfoForPlainOrClosedStream) {
   EXPECT_FALSE(tls_info(*shaken.client));
 }
 
-TEST_F(TlsHandshakes, AcceptAnOldClientByDefault) {
+TEST_F(TlsHandshakes, AcceptOldClientByDefault) {
   for (const TlsVersion least : {TlsVersion::tls_1_2, TlsVersion::tls_1_3}) {
     RawPeer peer(*loop_);
     peer.become_client(TLS1_2_VERSION);
@@ -52,7 +52,7 @@ TEST_F(TlsHandshakes, AcceptAnOldClientByDefault) {
   }
 }
 
-TEST_F(TlsHandshakes, NegotiateTheProtocolPreferredByTheServer) {
+TEST_F(TlsHandshakes, NegotiateProtocolPreferredByServer) {
   Handshake shaken =
       shake(client({.alpn = {"http/1.1", "h2"}}), server({.alpn = {"h2", "http/1.1"}}));
   ASSERT_TRUE(shaken.client) << shaken.client.error().text;
@@ -74,7 +74,7 @@ TEST_F(TlsHandshakes, NegotiateNoProtocolIfOneSideOffersNone) {
 
 // ---- names
 
-TEST_F(TlsHandshakes, SelectTheCertificateByName) {
+TEST_F(TlsHandshakes, SelectCertificateByName) {
   const Certificate other({.subject = "other", .names = {"c.example", "*.d.example"}},
                           &test_root());
   const TlsContext both = server({.identities = {test_server().identity(), other.identity()}});
@@ -89,17 +89,17 @@ TEST_F(TlsHandshakes, SelectTheCertificateByName) {
   }
 }
 
-TEST_F(TlsHandshakes, SendNoServerNameForAnAddress) {
+TEST_F(TlsHandshakes, SendNoServerNameForAddress) {
   EXPECT_EQ(tls_info(*shake(client(), server(), "127.0.0.1").server)->server_name, "");
 }
 
-TEST_F(TlsHandshakes, AcceptANameWithATrailingDot) {
+TEST_F(TlsHandshakes, AcceptNameWithTrailingDot) {
   Handshake shaken = shake(client(), server(), "localhost.");
   ASSERT_TRUE(shaken.client) << shaken.client.error().text;
   EXPECT_EQ(tls_info(*shaken.server)->server_name, "localhost");
 }
 
-TEST_F(TlsHandshakes, RequireAValidName) {
+TEST_F(TlsHandshakes, RequireValidName) {
   for (const std::string& host :
        {std::string(), std::string("."), std::string("a\0.example", 10), std::string(300, 'x')}) {
     TlsResult<Stream> result = std::unexpected(TlsFailure{});
@@ -113,7 +113,7 @@ TEST_F(TlsHandshakes, RequireAValidName) {
 
 // ---- certificates of clients
 
-TEST_F(TlsHandshakes, ReportTheClientCertificateToTheServer) {
+TEST_F(TlsHandshakes, ReportClientCertificateToServer) {
   const Certificate somebody({.subject = "somebody", .names = {"somebody.example"}}, &test_root());
   const TlsContext asking =
       server({.client_check = TlsClientCheck::required, .client_ca = test_root().pem()});
@@ -202,12 +202,12 @@ TEST_F(TlsSessions, AreNotResumedUnderAnotherName) {
   EXPECT_FALSE(talk(context));
 }
 
-TEST_F(TlsSessions, AreNotResumedIfTheServerIssuesNoTickets) {
+TEST_F(TlsSessions, AreNotResumedIfServerIssuesNoTickets) {
   const TlsContext context = server({.tickets = 0});
   EXPECT_FALSE(resumes(context, context));
 }
 
-TEST_F(TlsSessions, AreNotResumedIfTheClientStoresNone) {
+TEST_F(TlsSessions, AreNotResumedIfClientStoresNone) {
   client_ = client({.max_sessions = 0});
   const TlsContext context = server();
   EXPECT_FALSE(resumes(context, context));
@@ -215,7 +215,7 @@ TEST_F(TlsSessions, AreNotResumedIfTheClientStoresNone) {
 
 TEST_F(TlsSessions, AreNotResumedByAnotherServer) { EXPECT_FALSE(resumes(server(), server())); }
 
-TEST_F(TlsSessions, AreResumedByAnotherServerWithTheSameKeys) {
+TEST_F(TlsSessions, AreResumedByAnotherServerWithSameKeys) {
   const TlsContext one = server();
   const TlsContext two = server();
   TlsTicketKey key{};
@@ -260,7 +260,7 @@ TlsTicketKey shared_key() {
   return key;
 }
 
-TEST_F(TlsSessions, AreNotResumedAfterTicketLifetimeOfTheAcceptingServer) {
+TEST_F(TlsSessions, AreNotResumedAfterTicketLifetimeOfAcceptingServer) {
   const TlsContext one = server();
   const TlsContext other = server({.ticket_lifetime = Nanos{1}});
   const TlsTicketKey key = shared_key();
@@ -269,7 +269,7 @@ TEST_F(TlsSessions, AreNotResumedAfterTicketLifetimeOfTheAcceptingServer) {
 }
 
 // RFC 8446 §4.6.1. Otherwise a new ticket would start a new lifetime.
-TEST_F(TlsSessions, KeepTheTimeOfTheFullHandshakeInNewTickets) {
+TEST_F(TlsSessions, KeepTimeOfFullHandshakeInNewTickets) {
   constexpr std::chrono::milliseconds kSpan{50};
   const TlsContext one = server();
   const TlsContext brief = server({.ticket_lifetime = kSpan});
@@ -282,7 +282,7 @@ TEST_F(TlsSessions, KeepTheTimeOfTheFullHandshakeInNewTickets) {
   EXPECT_FALSE(talk(brief));
 }
 
-TEST_F(TlsSessions, ExpireWithTheClientCertificate) {
+TEST_F(TlsSessions, ExpireWithClientCertificate) {
   const TlsContext context =
       server({.client_check = TlsClientCheck::required, .client_ca = test_root().pem()});
   const Certificate brief({.subject = "brief", .ends = 3}, &test_root());
@@ -300,7 +300,7 @@ TEST_F(TlsSessions, ExpireWithTheClientCertificate) {
   EXPECT_EQ(error, Error::tls_certificate);
 }
 
-TEST_F(TlsSessions, ExpireWithTheServerCertificate) {
+TEST_F(TlsSessions, ExpireWithServerCertificate) {
   const Certificate brief({.subject = "brief", .names = {"localhost"}, .ends = 3}, &test_root());
   const TlsContext context = server({.identities = {brief.identity()}});
   std::error_code error;
@@ -318,7 +318,7 @@ TEST_F(TlsSessions, ExpireWithTheServerCertificate) {
   EXPECT_GT(resumed, 0);
 }
 
-TEST_F(TlsSessions, SurviveAReload) {
+TEST_F(TlsSessions, SurviveReload) {
   const TlsContext context = server();
   EXPECT_FALSE(talk(context));
   ASSERT_TRUE(context.reload(TlsServerOptions{.identities = {test_server().identity()}}));
@@ -345,7 +345,7 @@ TEST_F(TlsSessions, AcceptOneToThreeKeys) {
 
 // ---- contexts
 
-TEST_F(TlsHandshakes, NewHandshakesUseTheReloadedCertificate) {
+TEST_F(TlsHandshakes, NewHandshakesUseReloadedCertificate) {
   const TlsContext context = server();
   Handshake before = shake(client(), context);
   const Certificate other({.subject = "newer", .names = {"localhost"}}, &test_root());
@@ -359,7 +359,7 @@ TEST_F(TlsHandshakes, NewHandshakesUseTheReloadedCertificate) {
   run_until(*loop_, [&] { return log.received == "still here"; });
 }
 
-TEST_F(TlsHandshakes, KeepTheOldContextIfAReloadFails) {
+TEST_F(TlsHandshakes, KeepOldContextIfReloadFails) {
   const TlsContext context = server();
   EXPECT_EQ(context.reload(TlsServerOptions{.identities = {{.chain = "no PEM"}}}).error().code,
             Error::tls_certificate);

@@ -126,7 +126,7 @@ TEST_F(TlsMemory, OpenSslUsesOurAllocator) {
   EXPECT_GT(made - before, 100);
 }
 
-TEST_F(TlsMemory, IsReleasedByAnIdleConnection) {
+TEST_F(TlsMemory, IsReleasedByIdleConnection) {
   ASSERT_EQ(kIsOurs, 1);
   ScriptedClock clock;
   loop_ = std::move(*Loop::create({.clock = &clock}));
@@ -162,7 +162,7 @@ TEST_F(TlsMemory, IsReleasedByAnIdleConnection) {
   run_until(*loop_, [&] { return logs[1]->received == "hellostill there"; });
 }
 
-TEST_F(TlsMemory, ExhaustionIsHandledInAConnection) {
+TEST_F(TlsMemory, ExhaustionIsHandledInConnection) {
   const TlsContext at_client = client({.max_sessions = 0});
   const TlsContext at_server = server();
   EXPECT_TRUE(talk(at_client, at_server));  // The loop's contexts are made.
@@ -170,14 +170,14 @@ TEST_F(TlsMemory, ExhaustionIsHandledInAConnection) {
 }
 
 // The sessions come from an earlier connection, so that each is resumed or, if that fails, is not.
-TEST_F(TlsMemory, ExhaustionIsHandledInAResumption) {
+TEST_F(TlsMemory, ExhaustionIsHandledInResumption) {
   const TlsContext at_client = client();
   const TlsContext at_server = server();
   EXPECT_TRUE(talk(at_client, at_server));
   expect_failures_told([&] { return talk(at_client, at_server, 4'000); }, kSamples / 8);
 }
 
-TEST_F(TlsMemory, ExhaustionIsHandledWithAClientCertificate) {
+TEST_F(TlsMemory, ExhaustionIsHandledWithClientCertificate) {
   const TlsContext at_client = client({.identity = test_server().identity()});
   const TlsContext at_server = server({.alpn = {"h2"},
                                        .client_check = TlsClientCheck::required,
@@ -188,7 +188,7 @@ TEST_F(TlsMemory, ExhaustionIsHandledWithAClientCertificate) {
 }
 
 // A loop makes its own context with its first handshake.
-TEST_F(TlsMemory, ExhaustionIsHandledInTheFirstHandshakeOfALoop) {
+TEST_F(TlsMemory, ExhaustionIsHandledInFirstHandshakeOfLoop) {
   const TlsContext at_client = client();
   const TlsContext at_server = server();
   const auto talk_first = [&] {
@@ -200,7 +200,7 @@ TEST_F(TlsMemory, ExhaustionIsHandledInTheFirstHandshakeOfALoop) {
 }
 
 // A context that is made despite the failure must work fully.
-TEST_F(TlsMemory, ExhaustionIsHandledInAContext) {
+TEST_F(TlsMemory, ExhaustionIsHandledInContext) {
   const TlsServerOptions options{.identities = {test_server().identity()},
                                  .alpn = {"h2"},
                                  .client_check = TlsClientCheck::required,
@@ -226,7 +226,7 @@ TEST_F(TlsMemory, ExhaustionIsHandledInAContext) {
 }
 
 // A certificate without its key would be trusted, and verify no peer.
-TEST_F(TlsMemory, ExhaustionIsHandledInATrustedCertificate) {
+TEST_F(TlsMemory, ExhaustionIsHandledInTrustedCertificate) {
   const auto is_whole = [] {
     const OwnStore store(X509_STORE_new());
     if (store == nullptr || !trust(*store, test_root().pem())) return false;
@@ -238,7 +238,7 @@ TEST_F(TlsMemory, ExhaustionIsHandledInATrustedCertificate) {
   expect_failures_told(is_whole, 1);
 }
 
-TEST_F(TlsMemory, ExhaustionIsHandledInAReload) {
+TEST_F(TlsMemory, ExhaustionIsHandledInReload) {
   const Certificate other({.subject = "other", .names = {"localhost"}}, &test_root());
   const TlsContext at_client = client();
   const TlsContext at_server = server();
@@ -257,7 +257,7 @@ TEST_F(TlsMemory, ExhaustionIsHandledInAReload) {
 
 // The transport's own allocations fail. A new loop has kept no memory except the blocks that hold
 // Streams.
-TEST_F(TlsMemory, ExhaustionIsHandledInTheTransport) {
+TEST_F(TlsMemory, ExhaustionIsHandledInTransport) {
   const TlsContext at_client = client();
   const TlsContext at_server = server();
   const auto talk_anew = [&](FaultPlan& plan) {
@@ -304,7 +304,7 @@ class TlsQueueMemory : public TlsTest {
   int ended_ = 0;
 };
 
-TEST_F(TlsQueueMemory, DoesNotGrowWithTheNumberOfHandshakes) {
+TEST_F(TlsQueueMemory, DoesNotGrowWithNumberOfHandshakes) {
   if (kIsSanitized) GTEST_SKIP() << "skipped: the allocator of a sanitizer keeps what is freed";
   for (int i = 0; i < 64; ++i) begin_one();
   run_until_ended(1'000);

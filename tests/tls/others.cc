@@ -228,7 +228,7 @@ TEST_P(TlsOpenSsl, KeyUpdateSucceedsAndRenegotiationIsRefused) {
   expect_good_ends(1);
 }
 
-TEST_P(TlsOpenSsl, ClientIsRefusedWithoutACertificateOrAProtocol) {
+TEST_P(TlsOpenSsl, ClientIsRefusedWithoutCertificateOrProtocol) {
   NEEDS("openssl", "openssl");
   const std::string port = serve_echo();
   start("openssl", {"s_client", "-connect", "127.0.0.1:" + port, "-CAfile", file("root"), flag()});

@@ -83,7 +83,7 @@ TEST_F(TlsPeers, GarbageIsRefused) {
   }
 }
 
-TEST_F(TlsPeers, EofDuringTheHandshakeIsAnError) {
+TEST_F(TlsPeers, EofDuringHandshakeIsError) {
   RawPeer peer(*loop_);
   accept(peer, server());
   peer.send(std::string("\x16\x03\x01\x02", 4));
@@ -153,7 +153,7 @@ TEST_F(TlsPeers, LargeRecordIsReadInParts) {
   EXPECT_EQ(at_server.received, record);
 }
 
-TEST_F(TlsPeers, StreamErrorsDuringTheHandshakeAreReported) {
+TEST_F(TlsPeers, StreamErrorsDuringHandshakeAreReported) {
   ScriptedClock clock;
   loop_ = std::move(*Loop::create({.clock = &clock}));
   RawPeer peer(*loop_);
@@ -166,7 +166,7 @@ TEST_F(TlsPeers, StreamErrorsDuringTheHandshakeAreReported) {
   EXPECT_EQ(result_.error().code, Error::deadline);
 }
 
-TEST_F(TlsPeers, ClosedStreamIsReportedAsAnError) {
+TEST_F(TlsPeers, ClosedStreamIsReportedAsError) {
   RawPeer peer(*loop_);
   peer.stream().abort();
   accept(peer, server());
@@ -371,7 +371,7 @@ TEST_F(TlsPeers, CloseNotifyFollowsQueuedData) {
 }
 
 // A read also sends the queued bytes. The EOF of the socket, which follows them, must not be lost.
-TEST_F(TlsPeers, EndReachesThePeerThoughReadingSentCloseNotify) {
+TEST_F(TlsPeers, EndReachesPeerThoughReadingSentCloseNotify) {
   RawPeer peer(*loop_);
   ASSERT_NO_FATAL_FAILURE(establish(peer));
   FaultPlan plan;
@@ -461,7 +461,7 @@ TEST_F(TlsPeers, IdleConnectionIsServedAgain) {
   EXPECT_EQ(log_.received, "xxx");
 }
 
-TEST_F(TlsPeers, IdleConnectionDoesNotKeepTheLoopAlive) {
+TEST_F(TlsPeers, IdleConnectionDoesNotKeepLoopAlive) {
   Handshake shaken = shake(client(), server());
   ASSERT_TRUE(shaken.client && shaken.server);
   EXPECT_EQ(loop_->active_count(), 0);
@@ -482,7 +482,7 @@ TEST_F(TlsPeers, SocketIsNotReleased) {
 
 // ---- listeners
 
-TEST_F(TlsPeers, ListenerAcceptsPeersAfterTheHandshake) {
+TEST_F(TlsPeers, ListenerAcceptsPeersAfterHandshake) {
   Recorder at_server;
   Stream accepted;
   std::vector<std::string> failures;
@@ -518,7 +518,7 @@ TEST_F(TlsPeers, ListenerAcceptsPeersAfterTheHandshake) {
   run_until(*loop_, [&] { return listener.connections() == 0; });
 }
 
-TEST_F(TlsPeers, HandshakeOfADestroyedListenerIsDropped) {
+TEST_F(TlsPeers, HandshakeOfDestroyedListenerIsDropped) {
   bool is_called = false;
   Listener listener = std::move(
       *Listener::create(*loop_, Address::loopback_ipv4(0),
@@ -548,7 +548,7 @@ TEST_F(TlsPeers, ConnectErrorsAreDistinguished) {
   EXPECT_EQ(result_.error().code, std::errc::connection_refused);
 }
 
-TEST_F(TlsPeers, QueuedHandshakesEndWithTheLoop) {
+TEST_F(TlsPeers, QueuedHandshakesEndWithLoop) {
   std::vector<std::pair<Stream, Stream>> pairs;
   std::vector<Connecting> attempts;
   const TlsContext context = server();
@@ -563,7 +563,7 @@ TEST_F(TlsPeers, QueuedHandshakesEndWithTheLoop) {
   EXPECT_FALSE(is_told_);
 }
 
-TEST_F(TlsPeers, HandshakesOfADestroyedLoopAreDropped) {
+TEST_F(TlsPeers, HandshakesOfDestroyedLoopAreDropped) {
   RawPeer peer(*loop_);
   accept_tls_unattended(std::move(peer.stream()), server(), told());
   RawPeer other(*loop_);

@@ -75,7 +75,7 @@ class TlsServe : public TlsTest {
   std::vector<std::string> failures_;
 };
 
-TEST_F(TlsServe, OpensASessionAfterTheHandshake) {
+TEST_F(TlsServe, OpensSessionAfterHandshake) {
   const Server<Guest> server = serve_here(this->server());
   expect_echo(server.address().port());
   EXPECT_EQ(book_.opened, 1);
@@ -339,7 +339,7 @@ class TlsClientTest : public TlsServe {
   Recorder log_;
 };
 
-TEST_F(TlsClientTest, ReconnectsWhenTheServerDisconnects) {
+TEST_F(TlsClientTest, ReconnectsWhenServerDisconnects) {
   Server<Guest> server = serve_here(this->server());
   const std::uint16_t port = server.address().port();
   Client client = must(Client::create(*loop_, "127.0.0.1", port, told(), options(this->client())));
@@ -356,7 +356,7 @@ TEST_F(TlsClientTest, ReconnectsWhenTheServerDisconnects) {
   client.disconnect();
 }
 
-TEST_F(TlsClientTest, CountsRejectedCertificateAsAFailure) {
+TEST_F(TlsClientTest, CountsRejectedCertificateAsFailure) {
   const Server<Guest> server = serve_here(this->server());
   Client client = must(
       Client::create(*loop_, server.address(), told(), options(must_be(TlsContext::client()))));
@@ -388,7 +388,7 @@ TEST_F(TlsClientTest, HandshakeTimesOut) {
   EXPECT_EQ(client.last_error(), Error::deadline);
 }
 
-TEST_F(TlsClientTest, MayBeStoppedDuringTheHandshake) {
+TEST_F(TlsClientTest, MayBeStoppedDuringHandshake) {
   Recorder log;
   Listener listener =
       must(Listener::create(*loop_, Address::loopback_ipv4(0), [&](Stream stream, const Address&) {

@@ -6,9 +6,10 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from harness import ready_made, server  # noqa: E402
 
+# nginx closes kept-alive connections when only a sixteenth of its connections are free.
 CONFIGURATION = """
-daemon off; master_process off; pid ROOT/pid; error_log stderr crit; worker_rlimit_nofile 19000;
-events { worker_connections 18000; multi_accept on; }
+daemon off; master_process off; pid ROOT/pid; error_log stderr crit; worker_rlimit_nofile 20000;
+events { worker_connections 24000; multi_accept on; }
 http {
   access_log off; sendfile on; tcp_nopush on; tcp_nodelay on; keepalive_requests 1000000000;
   open_file_cache max=16; default_type "text/plain; charset=utf-8"; etag off; server_tokens off;

@@ -43,6 +43,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void accept(std::vector<std::shared_ptr<Session>>& told) {
     if (request_->target() == "/tell") {
       told_ = &told;
+      place_ = told.size();
       told.push_back(shared_from_this());
     }
     socket_.async_accept(*request_, [self = shared_from_this()](beast::error_code error) {
@@ -52,8 +53,16 @@ class Session : public std::enable_shared_from_this<Session> {
   }
   void read() {
     socket_.async_read(buffer_, [self = shared_from_this()](beast::error_code error, std::size_t) {
-      if (!error) self->told_ == nullptr ? self->echo() : self->tell();
+      if (error) return self->leave();
+      self->told_ == nullptr ? self->echo() : self->tell();
     });
+  }
+  // The last one takes its place.
+  void leave() {
+    if (told_ == nullptr) return;
+    told_->back()->place_ = place_;
+    std::swap((*told_)[place_], told_->back());
+    told_->pop_back();
   }
   // The next message arrives when all have received this one.
   void tell() {
@@ -76,6 +85,7 @@ class Session : public std::enable_shared_from_this<Session> {
   beast::flat_buffer last_;
   std::optional<http::request<http::empty_body>> request_{std::in_place};
   std::vector<std::shared_ptr<Session>>* told_ = nullptr;
+  std::size_t place_ = 0;  // In it.
 };
 
 class Server {

@@ -14,6 +14,7 @@ struct Session {
   int fd;
   bool is_open = false;
   bool tells = false;
+  std::size_t place = 0;  // In told_.
   std::string rest;     // An incomplete message.
   std::string waiting;  // To be sent.
   bool waiting_for_room = false;
@@ -53,7 +54,7 @@ class Server : Floor {
     if (size < 0 && errno == EAGAIN) return;
     if (size <= 0) {
       close(session.fd);
-      std::erase(told_, &session);
+      if (session.tells) leave(session);
       delete &session;
       return;
     }
@@ -68,12 +69,22 @@ class Server : Floor {
     for (Session* each : told_) send_out(*each, out_);
   }
 
+  // The last one takes its place.
+  void leave(const Session& session) {
+    told_[session.place] = told_.back();
+    told_[session.place]->place = session.place;
+    told_.pop_back();
+  }
+
   char* take_handshake(Session& session, char* at, char* end) {
     const std::size_t size = std::string_view(at, std::size_t(end - at)).find("\r\n\r\n");
     if (size == std::string_view::npos) return nullptr;
     session.is_open = true;
     session.tells = std::string_view(at, size).starts_with("GET /tell ");
-    if (session.tells) told_.push_back(&session);
+    if (session.tells) {
+      session.place = told_.size();
+      told_.push_back(&session);
+    }
     out_ +=
         "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
         "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Builds the package spate-server, for pip (PEP 517).
 
-Needs CMake, Ninja, a compiler of C++23, and the headers of Python, OpenSSL, nghttp2, c-ares and
-zlib. The library's source is taken from the tree around this file, which a source distribution
+Needs CMake, Ninja, a compiler of C++23, and the headers of Python, OpenSSL, c-ares and zlib.
+The library's source is taken from the tree around this file, which a source distribution
 contains. Environment: CXX, CXXFLAGS, LDFLAGS.
 """
 

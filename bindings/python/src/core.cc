@@ -167,6 +167,10 @@ PyObject* core_create_task(PyObject* self, PyObject* const* arguments, Py_ssize_
     PyObject* const call[] = {arguments[0], self};
     return PyObject_Vectorcall(state->lookups.task, call, 1, state->loop_keyword);
   }
+  if (is_usual && PyTuple_GET_SIZE(names) == 1 && PyTuple_GET_ITEM(names, 0) == state->names.name) {
+    PyObject* const call[] = {arguments[0], self, arguments[1]};
+    return PyObject_Vectorcall(state->lookups.task, call, 1, state->task_keywords);
+  }
   Array<PyObject*> call{};
   const Py_ssize_t keywords = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
   PyObject* result = nullptr;

@@ -54,6 +54,7 @@ struct NamedText {
 constexpr NamedText kNames[] = {
     {&Names::context, "context"},
     {&Names::loop, "loop"},
+    {&Names::name, "name"},
     {&Names::time, "time"},
     {&Names::thread_id, "_thread_id"},
     {&Names::getsockname, "getsockname"},
@@ -117,8 +118,10 @@ bool fill_in(State* state) {
   }
   load(state->openssl);
   state->loop_keyword = PyTuple_Pack(1, state->names.loop);
+  state->task_keywords = PyTuple_Pack(2, state->names.loop, state->names.name);
   state->minus_one = PyLong_FromLong(-1);
-  return state->loop_keyword != nullptr && state->minus_one != nullptr;
+  return state->loop_keyword != nullptr && state->task_keywords != nullptr &&
+         state->minus_one != nullptr;
 }
 
 struct NamedType {
@@ -170,6 +173,7 @@ void for_each_reference(State* state, Visit visit) {
   for (const NamedObject& named : kLookups) visit(state->lookups.*named.place);
   visit(state->lookups.core_time);
   visit(state->loop_keyword);
+  visit(state->task_keywords);
   visit(state->minus_one);
 }
 

@@ -44,6 +44,7 @@ struct Lookups {
 struct Names {
   PyObject* context;
   PyObject* loop;
+  PyObject* name;
   PyObject* time;
   PyObject* thread_id;
   PyObject* getsockname;
@@ -98,6 +99,7 @@ struct State {
   Lookups lookups;
   Names names;
   PyObject* loop_keyword;  // ("loop",)
+  PyObject* task_keywords;  // ("loop", "name")
   PyObject* minus_one;
   std::uint64_t forks;  // The number of forks between the first process and this one.
 

@@ -280,8 +280,8 @@ const char* evhttp_connection::expectation() const {
 
 void evhttp_connection::ask_for_body() {
   if (evbuffer_get_length(input()) != 0) return;
+  bufferevent_enable(bev, EV_WRITE);  // A filter moves only output that is added later.
   evbuffer_add(output(), kContinue.data(), kContinue.size());
-  bufferevent_enable(bev, EV_WRITE);
 }
 
 // ---- the body

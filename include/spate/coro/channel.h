@@ -17,7 +17,7 @@
 #include <optional>
 #include <utility>
 
-#include "spate/coro/ring.h"
+#include "spate/coro/extend/ring.h"
 #include "spate/coro/scope.h"
 
 namespace spate::coro {

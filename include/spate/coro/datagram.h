@@ -28,7 +28,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "spate/coro/block.h"
+#include "spate/coro/extend/block.h"
 #include "spate/coro/scope.h"
 #include "spate/net/bytes.h"
 #include "spate/net/datagram.h"

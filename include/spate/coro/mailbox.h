@@ -23,8 +23,8 @@
 #include <utility>
 
 #include "spate/async.h"
-#include "spate/coro/reservation_queue.h"
-#include "spate/coro/ring.h"
+#include "spate/coro/extend/reservation_queue.h"
+#include "spate/coro/extend/ring.h"
 #include "spate/coro/scope.h"
 #include "spate/hooks.h"
 

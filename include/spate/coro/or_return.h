@@ -16,7 +16,7 @@
 #include <optional>
 #include <system_error>
 
-#include "spate/coro/nested.h"
+#include "spate/coro/extend/nested.h"
 
 namespace spate::coro {
 

@@ -21,7 +21,7 @@
 #include <memory>
 #include <system_error>
 
-#include "spate/coro/reservation_queue.h"
+#include "spate/coro/extend/reservation_queue.h"
 #include "spate/coro/scope.h"
 #include "spate/signal.h"
 

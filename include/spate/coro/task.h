@@ -29,7 +29,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "spate/coro/fiber.h"
+#include "spate/coro/extend/fiber.h"
 #include "spate/error.h"
 
 namespace spate::coro {

@@ -10,7 +10,7 @@
 
 #include <system_error>
 
-#include "spate/coro/nested.h"
+#include "spate/coro/extend/nested.h"
 #include "spate/coro/scope.h"
 
 namespace spate::coro {

@@ -21,8 +21,8 @@
 #include <utility>
 #include <variant>
 
+#include "spate/coro/extend/when_in_vector.h"
 #include "spate/coro/scope.h"
-#include "spate/coro/when_in_vector.h"
 
 namespace spate::coro {
 

@@ -68,8 +68,8 @@ struct SetCookie {
 // - EINVAL for a name that is not a token;
 // - EINVAL for a value with controls, blanks, inner quotes, commas, semicolons, backslashes or
 //   bytes above 126 (percent_encode() it);
-// - EINVAL for a domain that is not a host, and for a path that does not begin with a slash, or
-//   has controls or semicolons;
+// - EINVAL for a domain that is not a host or has an empty label;
+// - EINVAL for a path that does not begin with a slash, or has controls or semicolons;
 // - EINVAL for combinations that browsers refuse: SameSite=None or the prefix __Secure- without
 //   Secure; the prefix __Host- without Secure, with a domain, or without the path "/";
 // - EMSGSIZE for more than kMostCookie bytes of name and value, or kMostCookieAttribute bytes of

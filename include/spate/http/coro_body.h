@@ -8,7 +8,7 @@
 #include <system_error>
 #include <utility>
 
-#include "spate/coro/connection_adapter.h"
+#include "spate/coro/extend/connection_adapter.h"
 #include "spate/coro/or_return.h"
 #include "spate/coro/task.h"
 #include "spate/error.h"

@@ -32,7 +32,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "spate/coro/connection_adapter.h"
+#include "spate/coro/extend/connection_adapter.h"
 #include "spate/error.h"
 #include "spate/export.h"
 #include "spate/http/call.h"

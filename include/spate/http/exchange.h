@@ -170,11 +170,12 @@ class SPATE_EXPORT Exchange {
   bool write(std::string_view text) { return write(bytes_of(text)); }
   // As above. If it returns false, the bytes are still in `buffer`.
   bool write(Buffer&& buffer);
-  // Sends a part of a file, as Stream::send_file(). Errors: as there; EPIPE where write() returns
-  // false. A compressed response reads the file at once. If a part was sent and the rest cannot
-  // follow, the connection is reset.
+  // Sends a part of a file, as Stream::send_file(), also in a compressed response. Errors: as
+  // there; EPIPE where write() returns false. If the file is too short or cannot be read, the
+  // connection is reset.
   [[nodiscard("after an error the descriptor is yours, and the file is missing in the response")]]
-  std::error_code send_file(int file, std::uint64_t offset, std::uint64_t size);
+  std::error_code send_file(int file, std::uint64_t offset, std::uint64_t size,
+                            ThreadPool& pool = ThreadPool::shared());
   // Ends the response. Trailers are sent if it is chunked, otherwise dropped. If fewer bytes than
   // `size` were written, resets the connection, as abort() does. False if not begun, already ended
   // or closed, or reset. Also returns false, and does nothing, if `trailers` has a field that is

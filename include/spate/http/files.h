@@ -23,8 +23,7 @@
 // overlayfs), and all files on kernels before 5.12.
 // Up to 8 KiB are sent with the header section. Larger files that are not in memory are sent by
 // Exchange::send_file(), in pieces of 512 KiB as the client reads, without a copy in memory. A
-// piece is sent when samples of it are in the page cache; pages that leave it before they were sent
-// are read on the loop.
+// piece is sent when samples of it are in the page cache; other pages of it are read on the loop.
 //
 // Cache: the contents of settled files (unchanged for two seconds) stay in memory, small ones from
 // the first request on, others from the second. They are compared with the file at most every

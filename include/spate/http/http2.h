@@ -6,8 +6,7 @@
 //   options.tls = must(TlsContext::server({.identities = {...}, .alpn = {"h2", "http/1.1"}}));
 //
 // Over TLS it is negotiated by ALPN. Over a plain connection a client needs prior knowledge: it
-// begins with the HTTP/2 preface. A program that calls create() links to spate::http2, which needs
-// nghttp2.
+// begins with the HTTP/2 preface. A program that calls create() links to spate::http2.
 //
 // Ownership: a handle, copied cheaply; it may be destroyed before the Servers and Clients that were
 // made with it. Threads: any.

@@ -49,6 +49,7 @@
 #include "spate/net/address.h"
 #include "spate/net/buffer.h"
 #include "spate/net/rate_limit.h"
+#include "spate/offload.h"
 #include "spate/time.h"
 
 namespace spate {
@@ -243,9 +244,11 @@ class SPATE_EXPORT Stream {
   // where the kernel can. The Stream takes ownership of the descriptor, and closes it when sent. On
   // an error `file` stays the caller's. Errors: EPIPE if not writable, EBADF, EINVAL for a range
   // that no file can have, ENOMEM. If the file is too short, the connection is reset, and closed
-  // with ENODATA; if it cannot be read, with the system's error. Reading from a disk blocks the
-  // loop.
-  std::error_code send_file(int file, std::uint64_t offset, std::uint64_t size);
+  // with ENODATA; if it cannot be read, with the system's error. Bytes that are not in memory are
+  // read by a thread of `pool`, which must outlive the Stream; the loop does not wait for a disk.
+  // If the pool refuses that work, the connection is reset, and closed with its error.
+  std::error_code send_file(int file, std::uint64_t offset, std::uint64_t size,
+                            ThreadPool& pool = ThreadPool::shared());
   // Sends bytes over a unix socket, at least one, and with the first of them up to 253 descriptors.
   // They are duplicated: the caller may close its own at once. On an error nothing is sent. Errors:
   // EPIPE if not writable, EOPNOTSUPP if not a bare unix socket, EINVAL, EBADF, EMFILE, ENOMEM,

@@ -1,12 +1,15 @@
-// The properties of the links between two hosts of a World (world.h).
+// The properties of the links between two hosts of a World (world.h), and of its name servers.
 // Threads: any, one at a time for each object.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "spate/net/address.h"
 #include "spate/net/bytes.h"
+#include "spate/net/resolver.h"
 #include "spate/time.h"
 
 namespace spate::sim {
@@ -76,6 +79,19 @@ struct ConnectionInfo {
   ConnectionState state;
   std::size_t unread = 0;  // Bytes; for a listener, connections in the backlog.
   std::size_t unsent = 0;  // Bytes, without those in flight.
+};
+
+// The answer of the name servers for a name.
+struct NameAnswer {
+  std::vector<Address> addresses{};  // IPv4 and IPv6. Ports are ignored.
+  // In place of addresses: no_such_host, no_address, server_failure or bad_answer. With timeout, no
+  // server responds: the query fails after the resolver's timeouts and tries (ResolverOptions; by
+  // default after 75 s).
+  std::optional<NameError> error{};
+  // The delay of the answer, and a random addition up to `jitter`, by the seed. Negative counts as
+  // zero.
+  Nanos delay{1'000'000};
+  Nanos jitter{0};
 };
 
 }  // namespace spate::sim

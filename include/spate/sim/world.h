@@ -25,7 +25,8 @@
 // held while the library waits) waits for ever. Threads that the program starts itself belong to no
 // World. Workers and ThreadPools must be destroyed before the World.
 //
-// Limits: no descriptor of the real system can be watched; files are real. docs/guide/simulation.md
+// Limits: no descriptor of the real system can be watched; files are real, except those of a Disk.
+// docs/guide/simulation.md
 // lists what else is not simulated. explore.h runs one program in many Worlds.
 //
 // Inside callbacks of a host's loop everything is allowed except destroying the World. A run()
@@ -37,7 +38,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -49,7 +49,7 @@
 #include "spate/export.h"
 #include "spate/loop.h"
 #include "spate/net/address.h"
-#include "spate/net/resolver.h"
+#include "spate/sim/disk.h"
 #include "spate/sim/link.h"
 #include "spate/time.h"
 
@@ -152,6 +152,10 @@ class SPATE_EXPORT Host {
   // job, and all threads before their first action. Initially zero. Zero or more.
   void delay_work(Nanos most);
 
+  // Adds a simulated disk below an absolute path (disk.h), which is not the root. Files at other
+  // paths are real. It keeps its contents through crashes, and is valid while the World exists.
+  Disk& mount(std::string_view path, const DiskOptions& options = {});
+
   // Delivers a signal (1 ... 64) to its process: calls the Signal watchers of its loops. Returns
   // false if there is no watcher; the signal then has no effect.
   bool raise(int signum);
@@ -207,19 +211,6 @@ class SPATE_EXPORT Host {
                                                    // has scheduled.
   std::move_only_function<std::shared_ptr<void>(Loop&)> program_;
   std::shared_ptr<void> kept_;
-};
-
-// The answer of the name servers for a name.
-struct NameAnswer {
-  std::vector<Address> addresses{};  // IPv4 and IPv6. Ports are ignored.
-  // In place of addresses: no_such_host, no_address, server_failure or bad_answer. With timeout, no
-  // server responds: the query fails after the resolver's timeouts and tries (ResolverOptions; by
-  // default after 75 s).
-  std::optional<NameError> error{};
-  // The delay of the answer, and a random addition up to `jitter`, by the seed. Negative counts as
-  // zero.
-  Nanos delay{1'000'000};
-  Nanos jitter{0};
 };
 
 // Why a run of the World ended.

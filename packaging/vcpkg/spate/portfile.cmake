@@ -5,7 +5,7 @@ vcpkg_from_git(
 )
 set(left_out "")
 if(NOT "http" IN_LIST FEATURES)
-  list(APPEND left_out -DCMAKE_DISABLE_FIND_PACKAGE_ZLIB=ON -DSPATE_NGHTTP2_LIBRARY=OFF)
+  list(APPEND left_out -DCMAKE_DISABLE_FIND_PACKAGE_ZLIB=ON)
 endif()
 if(NOT "tls" IN_LIST FEATURES)
   list(APPEND left_out -DCMAKE_DISABLE_FIND_PACKAGE_OpenSSL=ON)

@@ -11,7 +11,8 @@
 #include <system_error>
 #include <utility>
 
-#include "http/client/ref.h"
+#include "base/list.h"
+#include "base/ref.h"
 #include "http/client/request_body.h"
 #include "http/client/route.h"
 #include "http/codec/chunked.h"
@@ -53,7 +54,13 @@ class ClientWitness {
   ~ClientWitness() = default;
 };
 
-class CallState final : public Counted {
+// The tags of the lists in which a call can be.
+struct OfClient;
+struct Waiting;
+
+class CallState final : public Counted,
+                        public Linked<CallState, OfClient>,
+                        public Linked<CallState, Waiting> {
  public:
   static CallState* of(const Call& call) { return call.state_; }
 
@@ -186,10 +193,6 @@ class CallState final : public Counted {
   Origin* waits_in = nullptr;
   std::uint64_t begun = 0;    // The sequence number at its begin: see ClientCore::tickets().
   std::uint64_t ticket = 0;   // Its sequence number among all waiting calls.
-  CallState* next = nullptr;  // Links of the client's list.
-  CallState* previous = nullptr;
-  CallState* next_waiting = nullptr;
-  CallState* previous_waiting = nullptr;
   std::error_code pending_error{};  // Reported by the loop.
   bool is_unsettled = false;
 

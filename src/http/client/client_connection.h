@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "http/client/ref.h"
+#include "base/ref.h"
 #include "spate/net/stream.h"
 #include "spate/time.h"
 

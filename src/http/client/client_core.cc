@@ -97,8 +97,8 @@ void ClientCore::close() {
   const OpenStream open = std::exchange(options_.open, nullptr);
   const OnRetry on_retry = std::exchange(options_.on_retry, nullptr);
   is_closed_ = true;
-  while (calls_ != nullptr) {
-    const Ref<CallState> call(calls_);
+  while (!calls_.empty()) {
+    const Ref<CallState> call(calls_.first());
     leave(*call);
     call->report_to_witness();
     call->forget_user();
@@ -132,17 +132,14 @@ void ClientCore::link(CallState& call) {
   // The list holds a reference until unlink().
   Ref<CallState>(&call).leak();
   call.begun = ++tickets_;
-  call.next = calls_;
-  if (calls_ != nullptr) calls_->previous = &call;
-  calls_ = &call;
+  calls_.push_front(call);
   ++call_count_;
   ++started_;
 }
 
 // The call may be destroyed, unless the caller holds a reference.
 void ClientCore::unlink(CallState& call) {
-  if (call.next != nullptr) call.next->previous = call.previous;
-  (call.previous == nullptr ? calls_ : call.previous->next) = call.next;
+  calls_.remove(call);
   --call_count_;
   call.set_over();
   Ref<CallState>::adopt(&call);

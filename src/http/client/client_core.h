@@ -12,9 +12,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/ref.h"
 #include "http/client/call_state.h"
 #include "http/client/origin.h"
-#include "http/client/ref.h"
 #include "http/codec/head.h"
 #include "spate/hooks.h"
 #include "spate/http/client.h"
@@ -106,7 +106,7 @@ class ClientCore final : public Counted {
   ClientOptions options_;
   HeadLimits head_limits_;
   std::unordered_map<std::string, std::unique_ptr<Origin>> origins_;
-  CallState* calls_ = nullptr;
+  List<CallState, OfClient> calls_;
   std::size_t call_count_ = 0;
   std::uint64_t tickets_ = 0;
   std::uint64_t started_ = 0;  // Calls, in total.

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <system_error>
 
+#include "base/ref.h"
 #include "http/client/call_state.h"
 #include "http/client/carrier.h"
 #include "http/client/client_connection.h"
-#include "http/client/ref.h"
 #include "http/codec/refusal.h"
 #include "spate/net/stream.h"
 

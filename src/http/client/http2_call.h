@@ -10,9 +10,9 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/ref.h"
 #include "http/client/call_state.h"
 #include "http/client/carrier.h"
-#include "http/client/ref.h"
 #include "http/codec/head.h"
 #include "http/codec/http2_fields.h"
 #include "http/codec/http2_session.h"

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "http/client/call_list.h"
+#include "base/ref.h"
 #include "http/client/client_connection.h"
 #include "http/client/connector.h"
-#include "http/client/ref.h"
 #include "http/client/route.h"
+#include "http/client/waiting_calls.h"
 
 namespace spate::http {
 
@@ -35,7 +35,7 @@ class Origin final : public ConnectorUser {
   void add(CallState& call, Place place);
   // Removes a call that waits.
   void remove(CallState& call);
-  const CallList& waiting() const { return waiting_; }
+  const WaitingCalls& waiting() const { return waiting_; }
   // Assigns connections to the waiting calls, and makes new ones as allowed.
   void serve();
 
@@ -73,7 +73,7 @@ class Origin final : public ConnectorUser {
   std::vector<Ref<ClientConnection>> connections_;
   std::vector<ClientConnection*> idle_;  // The most recently used is last.
   std::vector<std::unique_ptr<Connector>> connectors_;
-  CallList waiting_;
+  WaitingCalls waiting_;
 };
 
 }  // namespace spate::http

@@ -55,9 +55,14 @@ inline bool consists_of(std::string_view text, CharClass wanted) {
 inline bool is_token(std::string_view text) { return !text.empty() && consists_of(text, kToken); }
 
 std::string_view trimmed(std::string_view text);
-// Compares ASCII, independent of the locale.
-bool equal_ignoring_case(std::string_view a, std::string_view b);
 inline char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
+// Compares ASCII, independent of the locale.
+inline bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (lower(a[i]) != lower(b[i])) return false;
+  return true;
+}
 
 // `begin` is the start of the readable text, at or before `at`.
 struct TableScan {

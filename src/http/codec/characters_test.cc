@@ -35,14 +35,14 @@ void expect_same_ends(ScanFunction by_vector, ScanFunction by_table) {
   }
 }
 
-TEST(Scan, FindsTheSameEndByVectorAndByTable) {
+TEST(Scan, FindsSameEndByVectorAndByTable) {
   expect_same_ends(VectorScan::line_feed, TableScan::line_feed);
   expect_same_ends(VectorScan::value_end, TableScan::value_end);
   expect_same_ends(VectorScan::visible_end, TableScan::visible_end);
   expect_same_ends(VectorScan::name_end, TableScan::name_end);
 }
 
-TEST(Scan, FindsTheEndOfAName) {
+TEST(Scan, FindsEndOfName) {
   for (const char* name :
        {"a", "X-1", "abc_def", "a-name-of-more-than-sixteen", "a.name_of~more-than_16"})
     for (const char* behind : {":", " :", "", "\r", "\x80", "@:"}) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/hex.h"
 #include "http/codec/characters.h"
 #include "http/codec/head.h"
 #include "spate/assert.h"
@@ -192,7 +193,7 @@ ChunkedDecoder::Step ChunkedDecoder::next_trailers(Bytes bytes, std::size_t used
 ChunkHeader::ChunkHeader(std::uint64_t size) : begin_(sizeof(text_)) {
   text_[--begin_] = '\n';
   text_[--begin_] = '\r';
-  do text_[--begin_] = "0123456789abcdef"[size & 15];
+  do text_[--begin_] = kHexDigits[size & 15];
   while ((size >>= 4) != 0);
 }
 

@@ -61,7 +61,7 @@ int with_extension(std::string_view extension) {
   return chunked_refusal_of("1" + std::string(extension) + "\r\nx\r\n0\r\n\r\n");
 }
 
-TEST(ChunkedDecoder, ReturnsTheDataOfAllChunks) {
+TEST(ChunkedDecoder, ReturnsDataOfAllChunks) {
   const std::string body = "5\r\nhello\r\n11\r\n, world, and all.\r\n0\r\n\r\n";
   const Decoded whole = decode(body + "GET");
   EXPECT_EQ(whole.data, "hello, world, and all.");
@@ -102,7 +102,7 @@ TEST(ChunkedDecoder, ParsesHexadecimalSizes) {
     EXPECT_EQ(chunked_refusal_of(std::string(size) + "\r\nx"), 400) << size;
 }
 
-TEST(ChunkedDecoder, AllowsBlanksAfterASizeOnlyOnRequest) {
+TEST(ChunkedDecoder, AllowsBlanksAfterSizeOnlyOnRequest) {
   for (const char* body : {"1  \r\nx\r\n0 \r\n\r\n", "1 ;a=b\r\nx\r\n0\t;c\r\n\r\n"}) {
     EXPECT_EQ(chunked_refusal_of(body), 400) << body;
     ChunkedDecoder lenient(ChunkedDecoder::Blanks::passed);
@@ -216,7 +216,7 @@ TEST(ChunkedDecoder, FailsWithoutMemoryForTrailers) {
   EXPECT_EQ(step.refusal.status, Status::service_unavailable);
 }
 
-TEST(ChunkHeader, IsReadByTheDecoder) {
+TEST(ChunkHeader, IsReadByDecoder) {
   EXPECT_EQ(ChunkHeader(1).text(), "1\r\n");
   EXPECT_EQ(ChunkHeader(0x1f0).text(), "1f0\r\n");
   EXPECT_EQ(ChunkHeader(UINT64_MAX).text(), "ffffffffffffffff\r\n");

@@ -20,14 +20,14 @@ std::string date_text(sys_seconds time) {
   return std::string(format_date(time, text));
 }
 
-TEST(Date, FormatsAsTheRfcSpecifies) {
+TEST(Date, FormatsAsRfcSpecifies) {
   EXPECT_EQ(date_text(kDateExample), "Sun, 06 Nov 1994 08:49:37 GMT");
   EXPECT_EQ(date_text(sys_seconds()), "Thu, 01 Jan 1970 00:00:00 GMT");
   EXPECT_EQ(date_text(sys_seconds(seconds(-1))), "Wed, 31 Dec 1969 23:59:59 GMT");
   EXPECT_EQ(date_text(sys_seconds(seconds(951782400))), "Tue, 29 Feb 2000 00:00:00 GMT");
 }
 
-TEST(Date, FormatsTheYearWithFourDigitsForAnyTime) {
+TEST(Date, FormatsYearWithFourDigitsForAnyTime) {
   EXPECT_EQ(date_text(sys_seconds::max()), "Fri, 31 Dec 9999 23:59:59 GMT");
   EXPECT_EQ(date_text(sys_seconds::min()), "Sat, 01 Jan 0000 00:00:00 GMT");
 }
@@ -39,7 +39,7 @@ TEST(Date, ParsesAllThreeForms) {
   EXPECT_EQ(parse_date("Wed Nov 16 08:49:37 1994", kToday), kDateExample + std::chrono::days(10));
 }
 
-TEST(Date, PlacesATwoDigitYearAtMostFiftyYearsAhead) {
+TEST(Date, PlacesTwoDigitYearAtMostFiftyYearsAhead) {
   const auto year_of = [](std::string_view text) {
     const auto time = parse_date(text, kToday);
     return static_cast<int>(
@@ -51,7 +51,7 @@ TEST(Date, PlacesATwoDigitYearAtMostFiftyYearsAhead) {
   EXPECT_EQ(year_of("Monday, 01-Jan-99 00:00:00 GMT"), 1999);
 }
 
-TEST(Date, AcceptsALeapSecond) {
+TEST(Date, AcceptsLeapSecond) {
   EXPECT_EQ(date_text(*parse_date("Sat, 31 Dec 2016 23:59:60 GMT", kToday)),
             "Sun, 01 Jan 2017 00:00:00 GMT");
 }
@@ -104,7 +104,7 @@ TEST(Date, RoundTripsAnyTime) {
   }
 }
 
-TEST(DateTextTest, TextIsUpdatedWhenTheSecondChanges) {
+TEST(DateTextTest, TextIsUpdatedWhenSecondChanges) {
   DateText date;
   const std::string_view first = date.at(kDateExample);
   EXPECT_EQ(first, "Sun, 06 Nov 1994 08:49:37 GMT");

@@ -54,7 +54,7 @@ TEST(FieldId, IsUnknownIfOneByteDiffers) {
   EXPECT_EQ(field_id_of(std::string(1000, 'a')), FieldId::other);
 }
 
-TEST(Fields, KeepTheOrderAndSpellingOfAddedFields) {
+TEST(Fields, KeepOrderAndSpellingOfAddedFields) {
   Fields fields;
   EXPECT_TRUE(fields.empty());
   ASSERT_TRUE(fields.add("X-One", "1"));
@@ -99,7 +99,7 @@ TEST(Fields, RefuseValuesWithControls) {
   EXPECT_EQ(fields.size(), 1u);
 }
 
-TEST(Fields, ReplaceAllFieldsOfANameOnSet) {
+TEST(Fields, ReplaceAllFieldsOfNameOnSet) {
   Fields fields;
   ASSERT_TRUE(fields.add("A", "1") && fields.add("b", "2") && fields.add("a", "3"));
   ASSERT_TRUE(fields.set("a", "4"));
@@ -121,7 +121,7 @@ TEST(Fields, MaySetValuesFromTheirOwnStorage) {
   EXPECT_EQ(fields.view().at(3).value, std::string(200, 'x'));
 }
 
-TEST(Fields, RemoveAllFieldsOfAName) {
+TEST(Fields, RemoveAllFieldsOfName) {
   Fields fields;
   ASSERT_TRUE(fields.add("Host", "1") && fields.add("b", "2") && fields.add("Host", "3"));
   EXPECT_EQ(fields.remove(FieldId::host), 2u);
@@ -137,7 +137,7 @@ TEST(Fields, RemoveAllFieldsOfAName) {
   EXPECT_TRUE(fields.add("e", "5"));
 }
 
-TEST(Fields, AreEmptyAfterAMove) {
+TEST(Fields, AreEmptyAfterMove) {
   Fields fields;
   ASSERT_TRUE(fields.add("a", "1"));
   Fields other = std::move(fields);
@@ -148,7 +148,7 @@ TEST(Fields, AreEmptyAfterAMove) {
   EXPECT_TRUE(other.empty());
 }
 
-TEST(Fields, AreIncompleteAfterAFailure) {
+TEST(Fields, AreIncompleteAfterFailure) {
   Fields fields;
   EXPECT_TRUE(fields.add("a", "1") && fields.is_complete());
   EXPECT_FALSE(fields.add("b", "\n"));
@@ -171,7 +171,7 @@ TEST(Fields, AreIncompleteAfterAFailure) {
   EXPECT_TRUE(fields.is_complete());
 }
 
-TEST(Fields, HoldExactlyTheMaximumSize) {
+TEST(Fields, HoldExactlyMaximumSize) {
   Fields fields;
   const std::size_t frame = std::string_view("a: \r\n").size();
   ASSERT_TRUE(fields.add("a", std::string(Fields::kMostBytes - 2 * frame - 1, 'x')));
@@ -202,7 +202,7 @@ TEST(Fields, AreUnchangedWhenMemoryRunsOut) {
   EXPECT_FALSE(other.add_all(fields));
 }
 
-TEST(Fields, AgreeWithAListOverRandomOperations) {
+TEST(Fields, AgreeWithListOverRandomOperations) {
   Fields fields;
   std::vector<std::pair<std::string, std::string>> model;
   std::uint32_t random = 1;
@@ -249,7 +249,7 @@ TEST(ListValues, SplitsAtCommasOutsideOfQuotes) {
   EXPECT_FALSE(fields.view().list("Accept").contains("d"));
 }
 
-TEST(ListValues, EndsAtAnUnterminatedQuote) {
+TEST(ListValues, EndsAtUnterminatedQuote) {
   Fields fields;
   ASSERT_TRUE(fields.add("a", "x, \"y, z"));
   EXPECT_THAT(strings(fields.view().list("a")), ElementsAre("x", "\"y, z"));

@@ -46,13 +46,13 @@ TEST(RequestFraming, HasNoBodyUnlessOneIsAnnounced) {
   EXPECT_EQ(frame_asked(kChunked).framing.body, BodyKind::chunked);
 }
 
-TEST(RequestFraming, RefusesALengthWithATransferCoding) {
+TEST(RequestFraming, RefusesLengthWithTransferCoding) {
   EXPECT_EQ(frame_asked(std::string(kChunked) + std::string(kFive)).refusal, 400);
   EXPECT_EQ(frame_asked(std::string(kFive) + std::string(kChunked)).refusal, 400);
   EXPECT_EQ(frame_asked(std::string(kChunked) + "content-length:0\r\n").refusal, 400);
 }
 
-TEST(RequestFraming, AcceptsOnlyTheChunkedCoding) {
+TEST(RequestFraming, AcceptsOnlyChunkedCoding) {
   for (const char* value : {"chunked", "CHUNKED", "Chunked", " chunked\t"})
     EXPECT_EQ(frame_asked("transfer-ENCODING: " + std::string(value) + "\r\n").refusal, 0) << value;
   for (const char* value : {"gzip, chunked", "x,chunked", "identity, chunked"})
@@ -72,13 +72,13 @@ TEST(RequestFraming, RefusesTransferCodingsInHttp10) {
   EXPECT_EQ(frame_1_0(kFive).framing.body, BodyKind::sized);
 }
 
-TEST(RequestFraming, RefusesADuplicateLength) {
+TEST(RequestFraming, RefusesDuplicateLength) {
   EXPECT_EQ(frame_asked("Content-Length: 5\r\ncontent-length: 5\r\n").refusal, 400);
   EXPECT_EQ(frame_asked("Content-Length: 5\r\nContent-Length: 6\r\n").refusal, 400);
   EXPECT_EQ(frame_asked("Content-Length: 5, 5\r\n").refusal, 400);
 }
 
-TEST(RequestFraming, RefusesALengthThatIsNotANumber) {
+TEST(RequestFraming, RefusesLengthThatIsNotNumber) {
   for (const char* value : {"", "+5", "-5", "5 5", "5,", "0x5", "5a", "a5", "5.0", "1e3", "\"5\"",
                             "9223372036854775808", "18446744073709551616", "18446744073709551621",
                             "99999999999999999999", "\xd9\xa5"})
@@ -88,7 +88,7 @@ TEST(RequestFraming, RefusesALengthThatIsNotANumber) {
   EXPECT_EQ(frame_asked("Content-Length: 0000000000000000000000000000005\r\n").framing.size, 5u);
 }
 
-TEST(RequestFraming, IsTheSameForEveryMethod) {
+TEST(RequestFraming, IsSameForEveryMethod) {
   for (const char* method : {"GET", "HEAD", "TRACE", "DELETE", "OPTIONS", "PROPFIND"})
     EXPECT_EQ(frame_asked(kFive, std::string(method) + " / HTTP/1.1").framing.size, 5u) << method;
 }
@@ -101,7 +101,7 @@ TEST(RequestFraming, HasNoBodyForConnect) {
   EXPECT_EQ(frame_asked(kChunked, kLine).refusal, 400);
 }
 
-TEST(RequestFraming, KeepsTheConnectionAliveByVersion) {
+TEST(RequestFraming, KeepsConnectionAliveByVersion) {
   EXPECT_TRUE(frame_asked("").framing.keeps_alive);
   EXPECT_TRUE(frame_asked("Connection: keep-alive\r\n").framing.keeps_alive);
   EXPECT_TRUE(frame_asked("Connection: closed\r\n").framing.keeps_alive);
@@ -114,7 +114,7 @@ TEST(RequestFraming, KeepsTheConnectionAliveByVersion) {
   EXPECT_FALSE(frame_1_0("Connection: keep-alive, close\r\n").framing.keeps_alive);
 }
 
-TEST(RequestFraming, ExpectsContinueOnlyWithABody) {
+TEST(RequestFraming, ExpectsContinueOnlyWithBody) {
   const auto expect = [](const char* value) {
     return std::string(kFive) + "Expect: " + value + "\r\n";
   };
@@ -128,7 +128,7 @@ TEST(RequestFraming, ExpectsContinueOnlyWithABody) {
   EXPECT_FALSE(frame_1_0(expect("100-continue")).framing.expects_continue);
 }
 
-TEST(RequestFraming, RequiresBothFieldsForAnUpgrade) {
+TEST(RequestFraming, RequiresBothFieldsForUpgrade) {
   EXPECT_TRUE(frame_asked("Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n")
                   .framing.asks_upgrade);
   EXPECT_FALSE(frame_asked("Upgrade: websocket\r\n").framing.asks_upgrade);
@@ -136,7 +136,7 @@ TEST(RequestFraming, RequiresBothFieldsForAnUpgrade) {
   EXPECT_FALSE(frame_1_0("Connection: upgrade\r\nUpgrade: websocket\r\n").framing.asks_upgrade);
 }
 
-TEST(ResponseFraming, DependsOnTheRequestAndTheStatus) {
+TEST(ResponseFraming, DependsOnRequestAndStatus) {
   EXPECT_EQ(frame_outgoing("").framing.body, BodyKind::until_end);
   EXPECT_FALSE(frame_outgoing("").framing.keeps_alive);
   EXPECT_EQ(frame_outgoing("Content-Length: 0\r\n").framing.body, BodyKind::none);
@@ -157,7 +157,7 @@ TEST(ResponseFraming, DependsOnTheRequestAndTheStatus) {
   EXPECT_EQ(frame_outgoing(kFive, 407, Method::connect).framing.body, BodyKind::sized);
 }
 
-TEST(ResponseFraming, BecomesATunnel) {
+TEST(ResponseFraming, BecomesTunnel) {
   EXPECT_TRUE(frame_outgoing("", 101).framing.becomes_tunnel);
   EXPECT_TRUE(frame_outgoing("", 200, Method::connect).framing.becomes_tunnel);
   EXPECT_TRUE(frame_outgoing(kFive, 299, Method::connect).framing.becomes_tunnel);
@@ -179,7 +179,7 @@ TEST(ResponseFraming, RefusesFramingThatIsInvalidInRequests) {
   EXPECT_EQ(frame_outgoing("Expect: x\r\n").refusal, 0);
 }
 
-TEST(ResponseFraming, KeepsTheConnectionAliveByVersion) {
+TEST(ResponseFraming, KeepsConnectionAliveByVersion) {
   EXPECT_TRUE(frame_outgoing(kFive).framing.keeps_alive);
   EXPECT_FALSE(frame_outgoing(std::string(kFive) + "Connection: close\r\n").framing.keeps_alive);
   EXPECT_FALSE(frame_outgoing(kFive, 200, Method::get, "1.0").framing.keeps_alive);

@@ -40,7 +40,7 @@ int response_refusal_of(std::string_view text) {
   return parsed.refusal ? code_of(parsed.refusal.status) : 0;
 }
 
-TEST(RequestHead, ParsesTheRequestLineAndFields) {
+TEST(RequestHead, ParsesRequestLineAndFields) {
   const std::string text =
       "POST /a?b=c HTTP/1.1\r\nHost: example.org\r\nX-Odd:\t a  b \t\r\nempty:\r\n\r\nbody";
   RequestHead head;
@@ -67,7 +67,7 @@ TEST(RequestHead, RecordsRepeatedFields) {
   EXPECT_EQ(head.fields.count("x"), 2u);
 }
 
-TEST(RequestHead, AcceptsAnyTokenAsTheMethod) {
+TEST(RequestHead, AcceptsAnyTokenAsMethod) {
   RequestHead head;
   ASSERT_EQ(parse_head("M-SEARCH * HTTP/1.1\r\n\r\n", head).state, Found::whole);
   EXPECT_EQ(head.method, Method::other);
@@ -78,7 +78,7 @@ TEST(RequestHead, AcceptsAnyTokenAsTheMethod) {
   EXPECT_EQ(with_line("G\xc3\x84T / HTTP/1.1\r\n"), 400);
 }
 
-TEST(RequestHead, RequiresSingleSpacesInTheRequestLine) {
+TEST(RequestHead, RequiresSingleSpacesInRequestLine) {
   EXPECT_EQ(with_line("GET / HTTP/1.1\r\n"), 0);
   for (const char* text :
        {"GET  / HTTP/1.1\r\n", "GET /  HTTP/1.1\r\n", "GET\t/ HTTP/1.1\r\n", "GET /\tHTTP/1.1\r\n",
@@ -87,7 +87,7 @@ TEST(RequestHead, RequiresSingleSpacesInTheRequestLine) {
     EXPECT_EQ(with_line(text), 400) << text;
 }
 
-TEST(RequestHead, RequiresAVisibleTarget) {
+TEST(RequestHead, RequiresVisibleTarget) {
   for (int c = 0; c < 256; ++c) {
     if (c == '\n' || c == '\r' || c == ' ') continue;
     const std::string text =
@@ -96,7 +96,7 @@ TEST(RequestHead, RequiresAVisibleTarget) {
   }
 }
 
-TEST(RequestHead, RequiresASupportedVersion) {
+TEST(RequestHead, RequiresSupportedVersion) {
   for (const char* version : {"HTTP/1.0", "HTTP/1.2", "HTTP/1.9"})
     EXPECT_EQ(with_line("GET / " + std::string(version) + "\r\n"), 0) << version;
   RequestHead head;
@@ -280,7 +280,7 @@ TEST(RequestHead, IsNotCopiedWhenMemoryRunsOut) {
   EXPECT_TRUE(copy.empty());
 }
 
-TEST(ResponseHead, ParsesTheStatusLineAndFields) {
+TEST(ResponseHead, ParsesStatusLineAndFields) {
   const std::string text = "HTTP/1.1 404 Not Found\r\nServer: s\r\n\r\nbody";
   ResponseHead head;
   ASSERT_EQ(parse_response(bytes_of(text), 0, {}, head).state, Found::whole);
@@ -301,7 +301,7 @@ TEST(ResponseHead, MayHaveNoReason) {
     EXPECT_EQ(response_refusal_of(text), 0) << text;
 }
 
-TEST(ResponseHead, IsRefusedIfItViolatesTheGrammar) {
+TEST(ResponseHead, IsRefusedIfItViolatesGrammar) {
   for (const char* text :
        {"HTTP/1.1 20 OK\r\n\r\n", "HTTP/1.1 2000 OK\r\n\r\n", "HTTP/1.1 099 OK\r\n\r\n",
         "HTTP/1.1  200 OK\r\n\r\n", "HTTP/1.1 2a0 OK\r\n\r\n", "HTTP/1.1\t200 OK\r\n\r\n",
@@ -312,7 +312,7 @@ TEST(ResponseHead, IsRefusedIfItViolatesTheGrammar) {
     EXPECT_EQ(response_refusal_of(text), 502) << text;
 }
 
-TEST(Trailers, EndAtAnEmptyLine) {
+TEST(Trailers, EndAtEmptyLine) {
   TrailerHead head;
   EXPECT_EQ(parse_trailers(bytes_of(""), 0, {}, head).state, Found::unfinished);
   EXPECT_EQ(parse_trailers(bytes_of("\r"), 0, {}, head).state, Found::unfinished);

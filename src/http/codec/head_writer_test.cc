@@ -24,7 +24,7 @@ std::string written(auto&& write) {
   return writer.is_whole() ? std::string(writer.text()) : std::string();
 }
 
-TEST(HeadWriter, WritesAResponse) {
+TEST(HeadWriter, WritesResponse) {
   Fields fields;
   ASSERT_TRUE(fields.add("Content-Type", "text/plain"));
   const std::string text = written([&](HeadWriter& writer) {
@@ -83,7 +83,7 @@ TEST(HeadWriter, RefusesTextThatWouldParseDifferently) {
   for (const char* method : {"", "G T", "GET\r\n", "G:"}) EXPECT_EQ(line(method, "/"), "");
 }
 
-TEST(HeadWriter, RefusesFramingFieldsFromTheApplication) {
+TEST(HeadWriter, RefusesFramingFieldsFromApplication) {
   for (const char* name : {"Connection", "content-length", "Keep-Alive", "TE", "Transfer-Encoding",
                            "Upgrade", "Proxy-Connection"}) {
     Fields fields;

@@ -1,7 +1,7 @@
 // Http2Session: the frames, the header compression and the flow control of one HTTP/2 connection
 // (RFC 9113), without I/O: received bytes become events, and responses become bytes to send. It is
-// implemented by spate::http2 (src/http2), so that spate::http does not depend on nghttp2. The
-// sessions of a server and of a client differ in which side begins streams.
+// implemented by spate::http2 (src/http2), so that programs without HTTP/2 do not contain it.
+// The sessions of a server and of a client differ in which side begins streams.
 //
 // Http2Events must not destroy the session, nor call receive() or next_frame(); all other functions
 // may be called within them.
@@ -23,8 +23,12 @@ enum class Http2Code : std::uint32_t {
   no_error = 0,
   protocol_error = 1,
   internal_error = 2,
+  flow_control_error = 3,
+  stream_closed = 5,
+  frame_size_error = 6,
   refused_stream = 7,
   cancel = 8,
+  compression_error = 9,
   enhance_your_calm = 11,
 };
 

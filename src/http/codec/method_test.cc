@@ -32,13 +32,13 @@ TEST(Method, IsRepeatableIfIdempotent) {
   EXPECT_TRUE(is_safe(Method::head));
 }
 
-TEST(Status, HasAReasonIfItIsRegistered) {
+TEST(Status, HasReasonIfItIsRegistered) {
   EXPECT_EQ(reason_of(Status::ok), "OK");
   EXPECT_EQ(reason_of(Status::request_header_fields_too_large), "Request Header Fields Too Large");
   EXPECT_EQ(reason_of(static_cast<Status>(299)), "");
 }
 
-TEST(Status, BelongsToTheClassOfItsFirstDigit) {
+TEST(Status, BelongsToClassOfItsFirstDigit) {
   EXPECT_TRUE(is_informational(Status::early_hints));
   EXPECT_TRUE(is_success(static_cast<Status>(299)));
   EXPECT_TRUE(is_redirect(Status::not_modified));

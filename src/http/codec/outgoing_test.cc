@@ -70,7 +70,7 @@ TEST(OutgoingResponse, LeavesTunnelsUnframed) {
          Announced::nothing, ConnectionOption::upgrade);
 }
 
-TEST(OutgoingResponse, DoesNotCloseAfterAnInformationalResponse) {
+TEST(OutgoingResponse, DoesNotCloseAfterInformationalResponse) {
   expect(frame_outgoing({.keeps_alive = false}, Status::continue_, {}), BodyKind::none,
          Announced::nothing, ConnectionOption::none);
 }

@@ -38,7 +38,7 @@ TEST(RequestCheck, RequiresExactlyOneHost) {
   EXPECT_EQ(check_refusal_of("GET http://h/ HTTP/1.1\r\n"), 400);
 }
 
-TEST(RequestCheck, RequiresAValidHost) {
+TEST(RequestCheck, RequiresValidHost) {
   for (const char* host : {"h", "h:80", "h:", "127.0.0.1:8080", "[::1]", "[::1]:80", ""})
     EXPECT_EQ(check_refusal_of("GET / HTTP/1.1\r\nHost: " + std::string(host) + "\r\n"), 0) << host;
   for (const char* host : {"a b", "a/b", "a@b", "h:x", "h:65536", "[::1", ":80", "a\tb", "h:80:81",
@@ -48,7 +48,7 @@ TEST(RequestCheck, RequiresAValidHost) {
   EXPECT_EQ(check_refusal_of("GET / HTTP/1.0\r\nHost: a b\r\n"), 400);
 }
 
-TEST(RequestCheck, RequiresTheTargetFormOfTheMethod) {
+TEST(RequestCheck, RequiresTargetFormOfMethod) {
   for (const char* line : {"GET /", "GET /a?b", "GET http://h/", "OPTIONS *", "OPTIONS /",
                            "CONNECT h:1", "POST http://h", "X-Y /"})
     EXPECT_EQ(check_refusal_of(std::string(line) + " HTTP/1.1\r\nHost: h\r\n"), 0) << line;
@@ -58,7 +58,7 @@ TEST(RequestCheck, RequiresTheTargetFormOfTheMethod) {
     EXPECT_EQ(check_refusal_of(std::string(line) + " HTTP/1.1\r\nHost: h\r\n"), 400) << line;
 }
 
-TEST(RequestCheck, PrefersTheTargetsAuthorityToHost) {
+TEST(RequestCheck, PrefersTargetsAuthorityToHost) {
   EXPECT_EQ(asked_of("GET /a HTTP/1.1\r\nHost: h:1\r\n"), "h:1 h /a");
   EXPECT_EQ(asked_of("GET http://i:2/a HTTP/1.1\r\nHost: h:1\r\n"), "i:2 i /a");
   EXPECT_EQ(asked_of("CONNECT i:2 HTTP/1.1\r\nHost: h:1\r\n"), "i:2 i ");

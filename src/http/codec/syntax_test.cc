@@ -15,7 +15,7 @@ std::vector<std::string> elements_of(std::string_view list, char separator = ','
   return elements;
 }
 
-TEST(Syntax, ParsesTheElementsOfAList) {
+TEST(Syntax, ParsesElementsOfList) {
   using Elements = std::vector<std::string>;
   EXPECT_EQ(elements_of("a, b ,\tc"), (Elements{"a", "b", "c"}));
   EXPECT_EQ(elements_of(" , ,a,,"), (Elements{"", "", "a", ""}));
@@ -26,7 +26,7 @@ TEST(Syntax, ParsesTheElementsOfAList) {
   EXPECT_EQ(elements_of(""), Elements());
 }
 
-TEST(Syntax, FindsTheEndOfAQuotedString) {
+TEST(Syntax, FindsEndOfQuotedString) {
   EXPECT_EQ(size_of_quoted("\"\""), 2u);
   EXPECT_EQ(size_of_quoted("\"a\\\"b\" c"), 6u);
   for (const char* text : {"\"", "\"a", "\"\\\"", "\"\\"})
@@ -56,7 +56,7 @@ TEST(Syntax, ParsesParameters) {
   EXPECT_EQ(text, "");
 }
 
-TEST(Syntax, StopsAtABadParameter) {
+TEST(Syntax, StopsAtBadParameter) {
   for (std::string_view text :
        {";a", ";a=", ";=b", ";a =b", ";a= b", ";a=\"b", ";a=\"b\\\"", "a=b", ";a=(b)", ";a;b=c"}) {
     EXPECT_TRUE(parameters_of(text).empty()) << text;

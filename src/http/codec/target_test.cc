@@ -28,13 +28,13 @@ TEST(RequestTarget, SplitsIntoPathAndQuery) {
   EXPECT_EQ(target.authority, "");
 }
 
-TEST(RequestTarget, DistinguishesAnEmptyQueryFromNone) {
+TEST(RequestTarget, DistinguishesEmptyQueryFromNone) {
   EXPECT_FALSE(target_of("/a").has_query);
   EXPECT_TRUE(target_of("/a?").has_query);
   EXPECT_EQ(target_of("/a?").query, "");
 }
 
-TEST(RequestTarget, TreatsTwoLeadingSlashesAsAPath) {
+TEST(RequestTarget, TreatsTwoLeadingSlashesAsPath) {
   const RequestTarget target = target_of("//evil.test/a");
   EXPECT_EQ(target.form, Form::origin);
   EXPECT_EQ(target.path, "//evil.test/a");
@@ -52,7 +52,7 @@ TEST(RequestTarget, HasSchemeAndHostInAbsoluteForm) {
   EXPECT_EQ(target.query, "b");
 }
 
-TEST(RequestTarget, HasPathSlashInAbsoluteFormWithoutAPath) {
+TEST(RequestTarget, HasPathSlashInAbsoluteFormWithoutPath) {
   EXPECT_EQ(target_of("http://h").path, "/");
   const RequestTarget target = target_of("http://[::1]?q");
   EXPECT_EQ(target.path, "/");
@@ -71,12 +71,12 @@ TEST(RequestTarget, RequiresAuthorityWithPortForConnect) {
     EXPECT_FALSE(is_target(text, Method::connect)) << text;
 }
 
-TEST(RequestTarget, AllowsAnAuthorityForConnectOnly) {
+TEST(RequestTarget, AllowsAuthorityForConnectOnly) {
   for (const Method method : {Method::get, Method::options, Method::other, Method::post})
     EXPECT_FALSE(is_target("h:443", method)) << name_of(method);
 }
 
-TEST(RequestTarget, AllowsAnAsteriskForOptionsOnly) {
+TEST(RequestTarget, AllowsAsteriskForOptionsOnly) {
   const RequestTarget target = target_of("*", Method::options);
   EXPECT_EQ(target.form, Form::asterisk);
   EXPECT_EQ(target.path, "*");
@@ -115,7 +115,7 @@ TEST(RequestTarget, RefusesMalformedTargets) {
     EXPECT_FALSE(is_target(text)) << text;
 }
 
-TEST(RequestTarget, RefusesIncompleteEscapesInAPath) {
+TEST(RequestTarget, RefusesIncompleteEscapesInPath) {
   for (const char* text : {"/%", "/%1", "/%g0", "/%0g", "/a%2", "/%%20", "http://h/%zz"})
     EXPECT_FALSE(is_target(text)) << text;
   EXPECT_EQ(target_of("/a?100%").query, "100%");
@@ -183,12 +183,12 @@ TEST(Host, RefusesOtherForms) {
   EXPECT_FALSE(is_valid_host(std::string_view("h\0", 2)));
 }
 
-TEST(Host, HasALimit) {
+TEST(Host, HasLimit) {
   EXPECT_TRUE(is_valid_host(std::string(kMostHost, 'h') + ":80"));
   EXPECT_FALSE(is_valid_host(std::string(kMostHost + 1, 'h')));
 }
 
-TEST(Host, AcceptsAnIpv4AddressOnlyInItsFullForm) {
+TEST(Host, AcceptsIpv4AddressOnlyInItsFullForm) {
   for (const char* text : {"0.0.0.0", "255.255.255.255", "1.2.3.4"})
     EXPECT_TRUE(is_ipv4(text)) << text;
   for (const char* text :

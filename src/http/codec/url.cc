@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/hex.h"
 #include "http/codec/host.h"
 #include "http/codec/syntax.h"
 #include "http/codec/uri_chars.h"
@@ -55,11 +56,8 @@ void append_lower(std::string& target, std::string_view text) {
 }
 
 void append_escape(std::string& target, char c) {
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
-  const auto byte = static_cast<unsigned char>(c);
   target += '%';
-  target += kDigits[byte >> 4];
-  target += kDigits[byte & 15];
+  append_hex(target, static_cast<unsigned char>(c), kUpperHexDigits);
 }
 
 // Appends `text`, and encodes characters that RFC 3986 does not allow; `signs` are allowed in

@@ -33,7 +33,7 @@ TEST(UrlTest, UrlIsSplitIntoItsParts) {
   EXPECT_FALSE(url.is_secure());
 }
 
-TEST(UrlTest, DefaultPortFollowsTheScheme) {
+TEST(UrlTest, DefaultPortFollowsScheme) {
   for (const auto& [text, port] : std::vector<std::pair<const char*, int>>{{"http://h", 80},
                                                                            {"https://h", 443},
                                                                            {"ws://h", 80},
@@ -273,7 +273,7 @@ TEST(QueryTest, PairsWithoutEscapesAreNotCopied) {
   EXPECT_EQ(query.value().data(), text.data() + 5);
 }
 
-TEST(QueryTest, FirstPairOfANameIsFound) {
+TEST(QueryTest, FirstPairOfNameIsFound) {
   EXPECT_EQ(query_value("a=1&b=2&b=3", "b"), "2");
   EXPECT_EQ(query_value("a=1", "A"), std::nullopt);
   EXPECT_EQ(query_value("a", "a"), "");
@@ -289,7 +289,7 @@ TEST(NormalPath, IsDecodedWithoutDotSegments) {
     EXPECT_EQ(normal_path(path), normal) << path;
 }
 
-TEST(NormalPath, RefusesPathsThatLeaveTheRootOrHideSegments) {
+TEST(NormalPath, RefusesPathsThatLeaveRootOrHideSegments) {
   for (const char* path : {"",
                            "a",
                            "*",
@@ -318,7 +318,7 @@ TEST(NormalPath, RefusesPathsThatLeaveTheRootOrHideSegments) {
     EXPECT_EQ(normal_path(path), std::nullopt) << path;
 }
 
-TEST(NormalPath, NeverLeavesTheRootForRandomPaths) {
+TEST(NormalPath, NeverLeavesRootForRandomPaths) {
   testing::Random random(2);
   constexpr std::string_view kPieces[] = {"/",   "..",  ".",  "a", "%2e", "%2E",
                                           "%2f", "%00", "//", "%", "b/"};

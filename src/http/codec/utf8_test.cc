@@ -58,7 +58,7 @@ TEST(Utf8Check, ClassifiesAllTextsUpToTwoBytesAndAllPrefixesOfThree) {
   }
 }
 
-TEST(Utf8Check, FindsABadByteAtEveryPosition) {
+TEST(Utf8Check, FindsBadByteAtEveryPosition) {
   for (std::size_t size = 1; size < 80; ++size) {
     for (std::size_t at = 0; at < size; ++at) {
       for (const char bad : {'\x80', '\xff', '\xc3'}) {
@@ -71,7 +71,7 @@ TEST(Utf8Check, FindsABadByteAtEveryPosition) {
   }
 }
 
-TEST(Utf8Check, DoesNotDependOnTheSplitOfTheText) {
+TEST(Utf8Check, DoesNotDependOnSplitOfText) {
   const std::string text = "a\u00e9\u4e2d\U0001f600 plain and a long one, \u20ac\U0010ffff";
   for (std::size_t first = 0; first <= text.size(); ++first) {
     for (std::size_t second = first; second <= text.size(); ++second) {
@@ -85,7 +85,7 @@ TEST(Utf8Check, DoesNotDependOnTheSplitOfTheText) {
   }
 }
 
-TEST(Utf8Check, FailsAtTheFirstInvalidByte) {
+TEST(Utf8Check, FailsAtFirstInvalidByte) {
   Utf8Check check;
   EXPECT_TRUE(check.add(bytes_of("\xf4")));
   EXPECT_FALSE(check.add(bytes_of("\x90")));

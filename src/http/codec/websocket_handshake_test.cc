@@ -23,7 +23,7 @@ std::string sum(std::string_view text) {
   return hex({bytes.data(), bytes.size()});
 }
 
-TEST(Sha1, MatchesTheStandardVectors) {
+TEST(Sha1, MatchesStandardVectors) {
   EXPECT_EQ(sum(""), "da39a3ee5e6b4b0d3255bfef95601890afd80709");
   EXPECT_EQ(sum("abc"), "a9993e364706816aba3e25717850c26c9cd0d89d");
   EXPECT_EQ(sum("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
@@ -31,14 +31,14 @@ TEST(Sha1, MatchesTheStandardVectors) {
   EXPECT_EQ(sum(std::string(1'000'000, 'a')), "34aa973cd4c4daa4f61eeb2bdbad27316534016f");
 }
 
-TEST(Sha1, PadsTextsOfEverySizeAroundABlock) {
+TEST(Sha1, PadsTextsOfEverySizeAroundBlock) {
   EXPECT_EQ(sum(std::string(55, 'a')), "c1c8bbdc22796e28c0e15163d20899b65621d65a");
   EXPECT_EQ(sum(std::string(56, 'a')), "c2db330f6083854c99d4b5bfb6e8f29f201be699");
   EXPECT_EQ(sum(std::string(64, 'a')), "0098ba824b5c16427bd7a1122a5a442a25ec644d");
 }
 
 // RFC 6455 §1.3.
-TEST(WebSocketHandshake, ComputesTheAcceptKeyOfTheStandard) {
+TEST(WebSocketHandshake, ComputesAcceptKeyOfStandard) {
   EXPECT_EQ(websocket_accept("dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
 }
 
@@ -71,7 +71,7 @@ TEST(WebSocketHandshake, AgreesToDeflateWithWindowsThatZlibSupports) {
 }
 
 // Python's websockets fails the connection without it.
-TEST(WebSocketHandshake, EchoesTheWindowOnlyIfTheClientNamesOne) {
+TEST(WebSocketHandshake, EchoesWindowOnlyIfClientNamesOne) {
   EXPECT_EQ(agreement_on("permessage-deflate").response(), kDeflate);
   EXPECT_EQ(agreement_on("permessage-deflate").window, 15);
   for (int window = 9; window <= 15; ++window) {
@@ -101,7 +101,7 @@ AgreedExtensions agreed(std::string_view text, bool has_offered = true) {
   return agreed_extensions(fields, has_offered);
 }
 
-TEST(WebSocketHandshake, AcceptsOnlyOfferedExtensionsFromAServer) {
+TEST(WebSocketHandshake, AcceptsOnlyOfferedExtensionsFromServer) {
   EXPECT_EQ(agreed(""), AgreedExtensions::none);
   EXPECT_EQ(agreed(kDeflate), AgreedExtensions::deflate);
   EXPECT_EQ(agreed("permessage-deflate; server_no_context_takeover; server_max_window_bits=10"),
@@ -115,7 +115,7 @@ TEST(WebSocketHandshake, AcceptsOnlyOfferedExtensionsFromAServer) {
   EXPECT_EQ(agreed(kDeflate, false), AgreedExtensions::bad);
 }
 
-TEST(WebSocketHandshake, ComparesAnOriginWithTheHost) {
+TEST(WebSocketHandshake, ComparesOriginWithHost) {
   EXPECT_TRUE(is_same_origin("", "a"));
   EXPECT_TRUE(is_same_origin("http://a:8080", "a:8080"));
   EXPECT_TRUE(is_same_origin("https://Example.ORG", "example.org"));

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/list.h"
 #include "http/gateway/upstream_pool.h"
 #include "spate/http/call.h"
 #include "spate/http/exchange.h"
@@ -18,7 +19,7 @@ namespace spate::http {
 
 class GatewayCore;
 
-class Forwarding final : public CallHandler {
+class Forwarding final : public CallHandler, public Linked<Forwarding> {
  public:
   Forwarding(GatewayCore& core, Exchange exchange, OnUnreached on_unreached);
   Forwarding(const Forwarding&) = delete;
@@ -30,10 +31,6 @@ class Forwarding final : public CallHandler {
   // As above, at one of GatewayOptions::upstreams.
   void begin_at_any();
   bool is_tunnel() const { return is_tunnel_; }
-
-  // Links of its gateway's list.
-  Forwarding* next = nullptr;
-  Forwarding* previous = nullptr;
 
   // ---- CallHandler: events of the upstream
 

@@ -34,7 +34,7 @@ std::error_code GatewayCore::start_checks(Loop& loop, ClientOptions client, Heal
 }
 
 GatewayCore::~GatewayCore() {
-  while (first_ != nullptr) remove(*first_);
+  while (Forwarding* forwarding = forwardings_.first()) remove(*forwarding);
 }
 
 // Returns null if the exchange is over. When memory runs out, it is destroyed, which responds 500.
@@ -52,9 +52,7 @@ Forwarding* GatewayCore::admit(Exchange exchange, OnUnreached on_unreached) {
   auto* forwarding =
       new (std::nothrow) Forwarding(*this, std::move(exchange), std::move(on_unreached));
   if (forwarding == nullptr) return nullptr;
-  forwarding->next = first_;
-  if (first_ != nullptr) first_->previous = forwarding;
-  first_ = forwarding;
+  forwardings_.push_front(*forwarding);
   ++counts_.forwarding;
   ++counts_.forwarded;
   return forwarding;
@@ -71,8 +69,7 @@ void GatewayCore::forward(Exchange exchange) {
 }
 
 void GatewayCore::remove(Forwarding& forwarding) {
-  if (forwarding.next != nullptr) forwarding.next->previous = forwarding.previous;
-  (forwarding.previous == nullptr ? first_ : forwarding.previous->next) = forwarding.next;
+  forwarding.unlink();
   --counts_.forwarding;
   counts_.tunnels -= forwarding.is_tunnel();
   delete &forwarding;

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/list.h"
 #include "http/gateway/health_checks.h"
 #include "http/gateway/upstream_pool.h"
 #include "http/server/lifetime.h"
@@ -48,7 +49,7 @@ class GatewayCore {
   Client client_;
   std::optional<UpstreamPool> pool_;
   GatewayOptions options_;
-  Forwarding* first_ = nullptr;
+  List<Forwarding> forwardings_;
   GatewayMetrics counts_;
   Lifetime lifetime_;
   std::unique_ptr<HealthChecks> checks_;

@@ -18,12 +18,7 @@ namespace {
 
 constexpr unsigned kMostWeight = 1000;
 
-// Returns an FNV-1a hash: all machines agree on it.
-std::uint64_t hash(std::string_view text) {
-  std::uint64_t value = 0xcbf29ce484222325u;
-  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return mix(value);
-}
+std::uint64_t hash(std::string_view text) { return mix(fnv1a(text)); }
 
 // Returns the URL without what does not matter, or an empty string for one that is not accepted.
 std::string origin_in(const std::string& text, bool has_tls) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "http/codec/json_text.h"
+#include "http/content/json_text.h"
 #include "http/inspector/number_text.h"
 
 namespace spate::http {

@@ -4,7 +4,8 @@
 #include <chrono>
 #include <string_view>
 
-#include "http/codec/json_text.h"
+#include "base/hex.h"
+#include "http/content/json_text.h"
 #include "spate/http/request.h"
 
 namespace spate::http {
@@ -16,13 +17,12 @@ using std::chrono::floor;
 // Escapes the bytes that could end a quoted value or the line, and all that are not printable, in
 // the notation of Apache.
 void append_quoted(std::string& line, std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') {
       line.append({'\\', c});
     } else if (byte < 0x20 || byte >= 0x7f) {
-      line.append({'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]});
+      append_hex(line += "\\x", byte);
     } else {
       line += c;
     }

@@ -60,9 +60,10 @@ bool Exchange::write(Buffer&& buffer) {
   return state_ != nullptr && state_->write(std::move(buffer));
 }
 
-std::error_code Exchange::send_file(int file, std::uint64_t offset, std::uint64_t size) {
+std::error_code Exchange::send_file(int file, std::uint64_t offset, std::uint64_t size,
+                                    ThreadPool& pool) {
   if (state_ == nullptr) return system_error(EPIPE);
-  return state_->send_file(file, offset, size);
+  return state_->send_file(file, offset, size, pool);
 }
 
 bool Exchange::end(const Fields& trailers) { return state_ != nullptr && state_->end(trailers); }

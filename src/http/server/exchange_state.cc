@@ -12,6 +12,7 @@
 #include "http/server/exchange_pool.h"
 #include "http/server/owned_handler.h"
 #include "http/server/server_core.h"
+#include "http/server/uncoded.h"
 #include "spate/error.h"
 #include "spate/http/url.h"
 #include "spate/loop.h"
@@ -135,7 +136,8 @@ void ExchangeState::took(std::uint64_t size) {
 bool ExchangeState::write(Bytes bytes) {
   if (!takes(bytes.size())) return false;
   if (!drops_body_ && !bytes.empty()) {
-    const bool is_sent = compressor_ == nullptr ? wire_->send(*this, bytes) : compress(bytes);
+    const bool is_sent =
+        compressor_ == nullptr ? wire_->send(*this, bytes) : write_compressed(bytes);
     if (!is_sent) return false;
   }
   took(bytes.size());
@@ -160,15 +162,14 @@ bool ExchangeState::write(Buffer&& buffer) {
   return true;
 }
 
-std::error_code ExchangeState::send_file(int file, std::uint64_t offset, std::uint64_t size) {
+std::error_code ExchangeState::send_file(int file, std::uint64_t offset, std::uint64_t size,
+                                         ThreadPool& pool) {
   if (!takes(size)) return closed();
   if (drops_body_) {
     close_descriptors({&file, 1});
   } else if (compressor_ != nullptr) {
-    if (const std::error_code error = compress_file(file, offset, size)) return error;
-    close_descriptors({&file, 1});
-    return {};
-  } else if (const std::error_code error = wire_->send_file(*this, file, offset, size)) {
+    if (const std::error_code error = queue_uncoded(file, offset, size, pool)) return error;
+  } else if (const std::error_code error = wire_->send_file(*this, file, offset, size, pool)) {
     return error;
   }
   took(size);
@@ -179,6 +180,7 @@ bool ExchangeState::end(const Fields& behind) {
   if (!takes(0) || !may_be_trailers(behind)) return false;
   const bool is_short = is_sized_ && left_ != 0 && !drops_body_;
   if (is_short) return give_up(), false;
+  if (has_uncoded()) return end_later(behind);
   if (compressor_ != nullptr && !end_compression()) return give_up(), false;
   if (!drops_body_ && !wire_->send_end(*this, behind)) return false;
   end_response();
@@ -210,6 +212,16 @@ Result<Stream> ExchangeState::upgrade(std::string_view protocol, const Fields& f
   if (additions_ != nullptr && !call_before_response(status))
     return std::unexpected(system_error(EINVAL));
   return wire_->upgrade(*this, protocol, fields);
+}
+
+std::size_t ExchangeState::queued() const {
+  if (wire_ == nullptr) return 0;
+  const std::uint64_t uncoded = uncoded_ == nullptr ? 0 : uncoded_->out.size();
+  return wire_->queued() + static_cast<std::size_t>(uncoded);
+}
+
+bool ExchangeState::is_full() const {
+  return wire_ != nullptr && (wire_->is_full() || (uncoded_ != nullptr && uncoded_->is_full));
 }
 
 // ---- what middleware attaches
@@ -419,8 +431,8 @@ void ExchangeState::part(const Watch* carrier) {
   if (keepers_ != 0 && !keep_head()) forget_head();
   if (carrier != nullptr) parted_ = {.wire = wire_, .carrier = carrier};
   wire_ = nullptr;
-  if (is_in(ExchangeRow::in_progress)) ExchangeList::remove(*this, ExchangeRow::in_progress);
-  if (is_in(ExchangeRow::due)) ExchangeList::remove(*this, ExchangeRow::due);
+  if (ExchangesInProgress::is_linked(*this)) ExchangesInProgress::remove(*this);
+  if (DueExchanges::is_linked(*this)) DueExchanges::remove(*this);
   drop_compressor();
 }
 

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/list.h"
 #include "core/user_code.h"
 #include "http/codec/chunked.h"
 #include "http/codec/framing.h"
@@ -18,7 +19,6 @@
 #include "http/codec/outgoing.h"
 #include "http/codec/target.h"
 #include "http/server/exchange_additions.h"
-#include "http/server/exchange_list.h"
 #include "http/server/lifetime.h"
 #include "http/server/response_coding.h"
 #include "http/server/wire.h"
@@ -31,11 +31,16 @@ class ExchangePool;
 class OwnedHandler;
 class ServerCore;
 class Service;
+struct Uncoded;
 
 // Returns the error for the handler and the log of a refused request.
 std::error_code error_of(const Refusal& refusal);
 
-class ExchangeState {
+// The tags of the lists in which an exchange can be.
+struct InProgress;
+struct Due;
+
+class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<ExchangeState, Due> {
  public:
   static ExchangeState* of(const Exchange& exchange) { return exchange.state_; }
   static const ExchangeState& of(const Request& request) { return request.state_; }
@@ -49,7 +54,7 @@ class ExchangeState {
 
   // ---- the functions of Exchange
 
-  bool is_open() const { return wire_ != nullptr && stage_ != Stage::ended; }
+  bool is_open() const { return wire_ != nullptr && stage_ < Stage::ending; }
   bool respond(ServerResponseHead response, Bytes content);
   // Responds with the refusal's status, `fields`, and `text` with a newline as its body. on_refused
   // may change both. False if there was a response.
@@ -62,11 +67,11 @@ class ExchangeState {
   bool begin(ServerResponseHead response);
   bool write(Bytes bytes);
   bool write(Buffer&& buffer);
-  std::error_code send_file(int file, std::uint64_t offset, std::uint64_t size);
+  std::error_code send_file(int file, std::uint64_t offset, std::uint64_t size, ThreadPool& pool);
   bool end(const Fields& behind);
   bool inform(const ServerResponseHead& response);
-  std::size_t queued() const { return wire_ == nullptr ? 0 : wire_->queued(); }
-  bool is_full() const { return wire_ != nullptr && wire_->is_full(); }
+  std::size_t queued() const;
+  bool is_full() const;
   bool start(ExchangeHandler& handler);
   // Reads the body, unless it is known to be longer than `most`.
   bool start(std::unique_ptr<OwnedHandler> reader, std::size_t most);
@@ -150,6 +155,10 @@ class ExchangeState {
   }
   // Returns a stand-in for the request of an upgraded connection, with its route and peer.
   void stand_in(std::string_view its_route, const Address& peer);
+  // Called when the wire is not full any more: resumes compressing, or calls the handler.
+  void on_room();
+  // Compresses a part of the waiting bytes, while the wire has room.
+  void compress_queued();
   // Detaches from the wire. Until forget_carrier(), the request still reports the peer while the
   // wire's carrier, which `carrier` watches, exists.
   void part(const Watch* carrier = nullptr);
@@ -215,7 +224,12 @@ class ExchangeState {
   bool has_deadline = false;
 
   // ---- the response
-  enum class Stage : std::uint8_t { none, begun, ended };
+  enum class Stage : std::uint8_t {
+    none,
+    begun,
+    ending,  // end() was called, and a part of the body is still to be compressed.
+    ended,
+  };
   Stage stage() const { return stage_; }
   Outgoing outgoing{};  // Valid once the response has begun.
   Compression compression = Compression::none;
@@ -238,9 +252,6 @@ class ExchangeState {
     body = Body::discarded;
     is_paused_ = false;
   }
-  bool is_in(ExchangeRow row) const {
-    return links[static_cast<std::size_t>(row)].list != nullptr;
-  }
   bool is_counted = false;  // Included in the server's number of exchanges.
   bool is_paused() const { return is_paused_; }
   // Returns whether a body that is being read arrives more slowly than `min_rate` bytes per second,
@@ -259,8 +270,6 @@ class ExchangeState {
   std::uint64_t received_before = 0;  // Value of `received` at reading_since.
   std::uint64_t taken = 0;            // Bytes of the response that the client had taken at
                                       // last_progress.
-
-  ExchangeLink links[kExchangeRows];
 
   // A parameter that a router found in the path.
   struct Param {
@@ -308,15 +317,24 @@ class ExchangeState {
   // Returns false if the added fields cannot be sent.
   bool call_before_response(Status status);
   bool respond_failure();
-  bool compress(Bytes bytes);
+  bool compress(Bytes bytes, Buffer& coded);
+  bool write_compressed(Bytes bytes);
   bool end_compression();
-  bool send_compressed(Buffer&& coded);
+  bool send_coded(Buffer&& coded);
+  bool has_uncoded() const;
+  bool queue_uncoded(Bytes bytes);
+  std::error_code queue_uncoded(int file, std::uint64_t offset, std::uint64_t size,
+                                ThreadPool& pool);
+  void on_uncoded();
+  void on_loaded();
+  bool compress_next();
+  bool end_later(const Fields& behind);
+  void end_compressed();
+  void tell_drained();
   void drop_compressor() {
     if (compressor_ != nullptr) return_compressor();
   }
   void return_compressor();
-  std::error_code compress_file(int file, std::uint64_t offset, std::uint64_t size);
-  std::error_code compress_range(int file, std::uint64_t offset, std::uint64_t size);
   void end_response();
   bool takes(std::uint64_t size) const;
   void took(std::uint64_t size);
@@ -338,6 +356,7 @@ class ExchangeState {
   HeadCopy<RequestView> kept_;
 
   std::unique_ptr<Compressor> compressor_;  // For a compressed response that has begun.
+  std::unique_ptr<Uncoded> uncoded_;        // Created for its first file.
   std::uint64_t left_ = 0;                  // If is_sized_: bytes that are still to be written.
   std::uint64_t sent_ = 0;
   Status status_{};
@@ -354,5 +373,9 @@ class ExchangeState {
   Parted parted_;
   std::unique_ptr<End> end_;
 };
+
+// To visit all exchanges while any of them may be destroyed: move the list, and pop each.
+using ExchangesInProgress = List<ExchangeState, InProgress>;
+using DueExchanges = List<ExchangeState, Due>;
 
 }  // namespace spate::http

@@ -32,7 +32,7 @@ TEST(FileCache, DropsEntryThatWasNotUsedForLongest) {
   EXPECT_EQ(content_of(cache, "c"), 10'000u);
 }
 
-TEST(FileCache, ReplacesEntryWithTheSameKey) {
+TEST(FileCache, ReplacesEntryWithSameKey) {
   FileCache cache(30'000);
   for (const std::size_t size : {20'000, 100, 20'000, 25'000}) {
     cache.put(entry("a", size));

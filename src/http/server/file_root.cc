@@ -55,21 +55,8 @@ long FileRoot::open_path(const std::string& path, Waiting waiting) const {
 long FileRoot::read(int file, std::span<std::byte> room, std::int64_t offset,
                     Waiting waiting) const {
   if (waiting == Waiting::allowed) return sys::read_at(file, room.data(), room.size(), offset);
-  if (!abilities_.finds_at_once) return -EAGAIN;
-  const long count = sys::read_at_once(file, room.data(), room.size(), offset);
-  if (count != -EOPNOTSUPP) return count;
-  // tmpfs does not support the flag, and needs no disk.
-  return sys::medium_of(file) == sys::Medium::memory
-             ? sys::read_at(file, room.data(), room.size(), offset)
-             : -EAGAIN;
-}
-
-long FileRoot::prepare(int file, std::size_t size, std::int64_t offset, Waiting waiting) const {
-  if (waiting == Waiting::allowed) return sys::bring_into_memory(file, size, offset);
-  if (!abilities_.finds_at_once) return -EAGAIN;
-  const long result = sys::find_in_memory(file, size, offset);
-  if (result != -EOPNOTSUPP) return result;
-  return sys::medium_of(file) == sys::Medium::memory ? 0 : -EAGAIN;
+  return abilities_.finds_at_once ? sys::read_at_once(file, room.data(), room.size(), offset)
+                                  : -EAGAIN;
 }
 
 // Opens each component without following links, so that the path cannot leave the root.

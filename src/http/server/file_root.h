@@ -31,9 +31,6 @@ class FileRoot {
 
   // Returns the bytes that were read into `room`, as sys::read_at_once(). Pass a file of find().
   long read(int file, std::span<std::byte> room, std::int64_t offset, Waiting waiting) const;
-  // Returns 0 if a part of a file is in memory, otherwise a negated errno. With Waiting::allowed,
-  // waits until it is.
-  long prepare(int file, std::size_t size, std::int64_t offset, Waiting waiting) const;
 
  private:
   // Features of the kernel and of the file system.

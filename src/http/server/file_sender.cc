@@ -9,8 +9,7 @@ namespace spate::http {
 
 namespace {
 
-// A piece that the kernel sends from the file. A larger one might leave the memory again before the
-// client has read it.
+// A piece that the Exchange sends from the file, and reads by the pool if it is not in memory.
 constexpr std::uint64_t kLargePiece = 512 * 1024;
 // Up to this much is copied: another descriptor and the samples of the page cache would cost more.
 constexpr std::uint64_t kMaxCopied = 64 * 1024;
@@ -39,19 +38,13 @@ bool FileSender::send_piece() {
   const std::string& head = parts_[next_].head;
   if (sent_ == 0 && !head.empty() && !exchange_.write(head)) return exchange_.abort(), false;
   const Piece piece = next_piece();
-  const bool is_copied = piece.size <= kMaxCopied;
-  Loaded loaded = load(*source_, piece, is_copied, Waiting::never);
-  return loaded.result == -EAGAIN ? wait_for(piece, is_copied) : send(std::move(loaded));
+  if (piece.size > kMaxCopied) return send_as_file(piece);
+  Loaded loaded = load(*source_, piece, Waiting::never);
+  return loaded.result == -EAGAIN ? wait_for(piece) : send(std::move(loaded));
 }
 
-FileSender::Loaded FileSender::load(const Source& source, Piece piece, bool is_copied,
-                                    Waiting waiting) {
+FileSender::Loaded FileSender::load(const Source& source, Piece piece, Waiting waiting) {
   Loaded loaded;
-  if (!is_copied) {
-    loaded.result = source.root->prepare(source.file.get(), piece.size, piece.offset, waiting);
-    if (loaded.result == 0) loaded.result = static_cast<long>(piece.size);
-    return loaded;
-  }
   const std::span<std::byte> room = loaded.bytes.reserve(piece.size);
   if (room.empty()) return {.bytes = {}, .result = -ENOMEM};
   do {
@@ -62,11 +55,11 @@ FileSender::Loaded FileSender::load(const Source& source, Piece piece, bool is_c
   return loaded;
 }
 
-bool FileSender::wait_for(Piece piece, bool is_copied) {
+bool FileSender::wait_for(Piece piece) {
   Result<Offloading> job = offload(
       exchange_.loop(),
-      [source = std::shared_ptr<const Source>(source_), piece, is_copied] {
-        return load(*source, piece, is_copied, Waiting::allowed);
+      [source = std::shared_ptr<const Source>(source_), piece] {
+        return load(*source, piece, Waiting::allowed);
       },
       [this](Loaded loaded) { on_loaded(std::move(loaded)); }, pool_);
   if (!job) return exchange_.abort(), false;
@@ -81,33 +74,39 @@ void FileSender::on_loaded(Loaded loaded) {
 }
 
 bool FileSender::send(Loaded loaded) {
-  if (loaded.result <= 0) return exchange_.abort(), false;
-  const auto count = static_cast<std::size_t>(loaded.result);
-  if (!loaded.bytes.empty()) {
-    if (!exchange_.write(std::move(loaded.bytes))) return exchange_.abort(), false;
-  } else if (const std::error_code error = send_from_file(count)) {
+  if (loaded.result <= 0 || !exchange_.write(std::move(loaded.bytes)))
+    return exchange_.abort(), false;
+  took(static_cast<std::size_t>(loaded.result));
+  return true;
+}
+
+void FileSender::took(std::size_t count) {
+  sent_ += count;
+  if (sent_ < parts_[next_].range.size()) return;
+  ++next_;
+  sent_ = 0;
+}
+
+bool FileSender::send_as_file(Piece piece) {
+  if (const std::error_code error = send_from_file(piece)) {
     if (error.value() != EMFILE && error.value() != ENFILE) return exchange_.abort(), false;
     may_duplicate_ = false;
     return true;  // The piece is copied next.
   }
-  sent_ += count;
-  if (sent_ == parts_[next_].range.size()) {
-    ++next_;
-    sent_ = 0;
-  }
+  took(piece.size);
   return true;
 }
 
 // The Exchange takes ownership of a duplicate, and of the file itself with the last piece. No job
 // uses it then.
-std::error_code FileSender::send_from_file(std::size_t size) {
-  const bool is_last = next_ + 1 == parts_.size() && sent_ + size == parts_[next_].range.size();
-  const std::int64_t offset = next_piece().offset;
+std::error_code FileSender::send_from_file(Piece piece) {
+  const bool is_last =
+      next_ + 1 == parts_.size() && sent_ + piece.size == parts_[next_].range.size();
   sys::Descriptor file =
       is_last ? std::move(source_->file) : sys::Descriptor(sys::duplicate(source_->file.get()));
   if (!file.is_open()) return sys::error_code(file.get());
-  if (const std::error_code error =
-          exchange_.send_file(file.get(), static_cast<std::uint64_t>(offset), size))
+  const auto offset = static_cast<std::uint64_t>(piece.offset);
+  if (const std::error_code error = exchange_.send_file(file.get(), offset, piece.size, pool_))
     return error;
   file.release();
   return {};

@@ -1,5 +1,5 @@
-// FileSender: sends a file, or several ranges of it, in pieces as the client reads. A piece that is
-// not in memory is first brought there by a thread of the pool. Its exchange owns it.
+// FileSender: sends a file, or several ranges of it, in pieces as the client reads. The disk is
+// read by a thread of the pool. Its exchange owns it.
 #pragma once
 
 #include <cstddef>
@@ -48,19 +48,21 @@ class FileSender final : public OwnedHandler {
     std::size_t size = 0;
     std::int64_t offset = 0;
   };
-  // A piece in memory: its bytes, or nothing if the kernel sends them from the file.
+  // A piece that is copied.
   struct Loaded {
     Buffer bytes;
     long result = 0;  // The number of bytes, or a negated errno.
   };
 
-  static Loaded load(const Source& source, Piece piece, bool is_copied, Waiting waiting);
+  static Loaded load(const Source& source, Piece piece, Waiting waiting);
   Piece next_piece() const;
   // Return false if the piece is waited for, or the exchange was aborted, which may destroy this.
   bool send_piece();
-  bool wait_for(Piece piece, bool is_copied);
+  bool wait_for(Piece piece);
   bool send(Loaded loaded);
-  std::error_code send_from_file(std::size_t size);
+  bool send_as_file(Piece piece);
+  std::error_code send_from_file(Piece piece);
+  void took(std::size_t count);
   void on_loaded(Loaded loaded);
 
   Exchange exchange_;

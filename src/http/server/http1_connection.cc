@@ -260,7 +260,7 @@ void Http1Connection::on_drained() {
   }
   ExchangeState& state = *state_;
   const ExchangeState::Use use(state);
-  state.tell([](ExchangeHandler& handler) { handler.on_drained(); });
+  state.on_room();
   if (state.wire() == this) go_on(state);
 }
 
@@ -419,7 +419,8 @@ void Http1Connection::settle_later(ExchangeState& state) { server_.settle_later(
 
 void Http1Connection::settle(ExchangeState& state) {
   const ExchangeState::Use use(state);
-  go_on(state);
+  state.compress_queued();
+  if (state.wire() == this) go_on(state);
 }
 
 // ---- timeouts

@@ -54,7 +54,7 @@ class Http1Connection final : public ServerConnection, public Wire {
   bool send(ExchangeState& state, Bytes body) override;
   bool send(ExchangeState& state, Buffer&& body) override;
   std::error_code send_file(ExchangeState& state, int file, std::uint64_t offset,
-                            std::uint64_t size) override;
+                            std::uint64_t size, ThreadPool& pool) override;
   bool send_end(ExchangeState& state, const Fields& trailers) override;
   bool inform(ExchangeState& state, const ServerResponseHead& head) override;
   void read_body(ExchangeState& state) override;
@@ -63,6 +63,7 @@ class Http1Connection final : public ServerConnection, public Wire {
   void settle_later(ExchangeState& state) override;
   void settle(ExchangeState& state) override;
   void abort(ExchangeState& state) override;
+  void lose(ExchangeState& state, std::error_code error) override;
   Result<Stream> upgrade(ExchangeState& state, std::string_view protocol,
                          const Fields& fields) override;
   void on_tick(ExchangeState& state, Nanos now) override;
@@ -114,7 +115,6 @@ class Http1Connection final : public ServerConnection, public Wire {
   bool persists(const ExchangeState& state) const;
   bool is_rest_short(const ExchangeState& state) const;
   void finish(ExchangeState& state, std::error_code error = {});
-  void lose(ExchangeState& state, std::error_code error);
   void keep(ExchangeState& state);
   void go();  // Destroys this.
   bool is_slow(const ExchangeState& state, Nanos now) const;

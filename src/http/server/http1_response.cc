@@ -111,14 +111,14 @@ void Http1Connection::cut(ExchangeState& state) {
 }
 
 std::error_code Http1Connection::send_file(ExchangeState& state, int file, std::uint64_t offset,
-                                           std::uint64_t size) {
+                                           std::uint64_t size, ThreadPool& pool) {
   if (state.outgoing.body != BodyKind::chunked || size == 0)
-    return stream_.send_file(file, offset, size);
+    return stream_.send_file(file, offset, size, pool);
   if (!stream_.is_writable()) return system_error(EPIPE);
   if (const std::error_code unfit = check_piece(file, offset, size)) return unfit;
   const ChunkHeader header(size);
   if (!stream_.write(header.text())) return system_error(EPIPE);
-  const std::error_code failure = stream_.send_file(file, offset, size);
+  const std::error_code failure = stream_.send_file(file, offset, size, pool);
   failure ? cut(state) : static_cast<void>(stream_.write(kChunkEnd));
   return failure;
 }

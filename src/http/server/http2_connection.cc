@@ -39,10 +39,7 @@ Http2Connection::~Http2Connection() {
     session_->refuse_streams(Http2Code::no_error);
     send_frames();
   }
-  while (wires_ != nullptr) {
-    const std::unique_ptr<Http2Wire> wire(wires_);
-    unlink(*wire);
-  }
+  while (Http2Wire* wire = wires_.pop_front()) delete wire;
   if (!is_in_session_) delete session_;
 }
 
@@ -106,7 +103,7 @@ void Http2Connection::on_drain() {
 
 // GOAWAY states which streams were processed, so that the client can repeat the others.
 void Http2Connection::close_if_idle() {
-  if (requests_ != 0 && wires_ == nullptr) close_to_requests();
+  if (requests_ != 0 && wires_.empty()) close_to_requests();
 }
 
 void Http2Connection::close_to_requests() {
@@ -186,7 +183,7 @@ void Http2Connection::report_closed_streams() {
     while (Http2Wire* wire = find([](Http2Wire& each) { return each.has_news(); })) {
       std::unique_ptr<Http2Wire> gone(wire->is_gone() ? wire : nullptr);
       if (gone != nullptr) unlink(*gone);
-      if (wires_ == nullptr && server_.is_draining()) server_.close_idle_soon();
+      if (wires_.empty() && server_.is_draining()) server_.close_idle_soon();
       wire->tell();
       if (watch.is_gone()) return;
     }
@@ -240,13 +237,13 @@ void Http2Connection::on_tick() {
   if (is_busy_ || is_in_session_) return;
   const ServerOptions& options = server_.options();
   const Nanos now = server_.loop().now();
-  if (wires_ == nullptr) {
+  if (wires_.empty()) {
     tick_.stop();
     if (!stream_.set_idle_timeout(options.idle_timeout)) close_to_requests();
     return;
   }
   if (is_late(now)) return fail(Http2Code::cancel, Error::read_timeout);
-  for (Http2Wire* wire = wires_; wire != nullptr; wire = wire->next) {
+  for (Http2Wire* wire = wires_.first(); wire != nullptr; wire = wires_.after(*wire)) {
     // The Stream's write timeout covers a full queue.
     if (stream_.is_full()) wire->note_progress(now);
     if (options.idle_timeout > Nanos{0}) wire->check_progress(options.idle_timeout, now);
@@ -342,24 +339,19 @@ void Http2Connection::on_end_sent(Http2Stream& stream) { wire_of(stream).on_end_
 
 template <class Is>
 Http2Wire* Http2Connection::find(Is is) {
-  Http2Wire* wire = wires_;
-  while (wire != nullptr && !is(*wire)) wire = wire->next;
+  Http2Wire* wire = wires_.first();
+  while (wire != nullptr && !is(*wire)) wire = wires_.after(*wire);
   return wire;
 }
 
 void Http2Connection::link(Http2Wire& wire) {
-  wire.next = wires_;
-  if (wires_ != nullptr) wires_->previous = &wire;
-  wires_ = &wire;
+  wires_.push_front(wire);
   // With a stream, on_tick() checks timeouts in place of the idle timeout of the Stream.
   if (tick_.is_active()) return;
   tick_.start(kTick, kTick);
   stream_.set_idle_timeout(Nanos{0});
 }
 
-void Http2Connection::unlink(Http2Wire& wire) {
-  if (wire.next != nullptr) wire.next->previous = wire.previous;
-  (wire.previous == nullptr ? wires_ : wire.previous->next) = wire.next;
-}
+void Http2Connection::unlink(Http2Wire& wire) { wire.unlink(); }
 
 }  // namespace spate::http

@@ -108,7 +108,7 @@ class Http2Connection final : public ServerConnection, public Http2Events {
   // Set if a proxy named it, for the log, or by peer(): asking the kernel is a system call.
   mutable std::unique_ptr<Address> peer_;
   Outbox::Total queued_;  // Must outlive the streams.
-  Http2Wire* wires_ = nullptr;
+  List<Http2Wire> wires_;
   Http2Wire* held_ = nullptr;  // The oldest stream whose request was not started yet.
   Http2Wire* last_held_ = nullptr;
   Http2Wire* incoming_ = nullptr;  // Is receiving its header section.

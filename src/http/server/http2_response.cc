@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 
+#include "core/result.h"
 #include "http/codec/outgoing.h"
 #include "http/codec/system_error.h"
 #include "http/server/exchange_state.h"
@@ -105,10 +106,10 @@ bool Http2Wire::send(ExchangeState&, Buffer&& body) {
 }
 
 std::error_code Http2Wire::send_file(ExchangeState&, int file, std::uint64_t offset,
-                                     std::uint64_t size) {
+                                     std::uint64_t size, ThreadPool& pool) {
   if (!is_writable()) return system_error(EPIPE);
   if (const std::error_code unfit = check_piece(file, offset, size)) return unfit;
-  if (!out_.append_file(file, offset, size)) return system_error(ENOMEM);
+  if (!out_.append_file(file, offset, size, pool)) return system_error(ENOMEM);
   on_queued();
   return {};
 }
@@ -173,11 +174,11 @@ Http2Piece Http2Wire::next_piece(std::size_t most) {
     if (piece.size == 0 && !piece.is_last) set(kIsAwaited);
     return piece;
   }
-  const long prepared = is_writable() ? out_.prepare(most) : 0;
-  if (prepared < 0) {
-    reset(Http2Code::internal_error, system_error(static_cast<int>(-prepared)));
-    return {};
-  }
+  const long prepared =
+      is_writable() ? out_.prepare(most, server().loop(), bind<&Http2Wire::wake>(this)) : 0;
+  if (prepared == -EAGAIN) return set(kIsAwaited), Http2Piece();
+  if (prepared < 0)
+    return reset(Http2Code::internal_error, spate::error_of(prepared)), Http2Piece();
   const auto size = static_cast<std::size_t>(prepared);
   Http2Piece piece = {.size = size, .is_last = has(kOutEnded) && size == out_.size()};
   if (piece.is_last && trailers_ != nullptr) piece.trailers = trailers_->list.view();

@@ -270,7 +270,8 @@ void Http2Wire::settle(ExchangeState& state) { connection_.settle(*this, state);
 
 void Http2Wire::settle_now(ExchangeState& state) {
   const ExchangeState::Use use(state);
-  show_kept(state);
+  state.compress_queued();
+  if (state.wire() == this) show_kept(state);
   if (state.wire() == this) go_on(state);
 }
 
@@ -281,7 +282,8 @@ void Http2Wire::tell() {
   ExchangeState& state = *state_;
   const ExchangeState::Use use(state);
   if (is_gone()) return let_go(state, error_ ? error_ : lost());
-  if (state.tell([](ExchangeHandler& handler) { handler.on_drained(); })) go_on(state);
+  state.on_room();
+  if (state.wire() == this) go_on(state);
 }
 
 void Http2Wire::read_body(ExchangeState& state) {

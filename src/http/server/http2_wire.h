@@ -10,6 +10,7 @@
 #include <span>
 #include <system_error>
 
+#include "base/list.h"
 #include "core/kept_memory.h"
 #include "http/codec/http2_fields.h"
 #include "http/codec/http2_session.h"
@@ -33,7 +34,10 @@ struct Http2Trailers {
   Http2Fields list;
 };
 
-class Http2Wire final : public Wire, public Http2Stream, Http2Tunnel::Way {
+class Http2Wire final : public Wire,
+                        public Http2Stream,
+                        public Linked<Http2Wire>,
+                        Http2Tunnel::Way {
  public:
   Http2Wire(Http2Connection& connection, std::int32_t id, ExchangeState& state);
   Http2Wire(const Http2Wire&) = delete;
@@ -48,10 +52,7 @@ class Http2Wire final : public Wire, public Http2Stream, Http2Tunnel::Way {
     give_memory(memory, size);
   }
 
-  // Links of its connection's lists.
-  Http2Wire* next = nullptr;
-  Http2Wire* previous = nullptr;
-  Http2Wire* next_held = nullptr;
+  Http2Wire* next_held = nullptr;  // The link of its connection's list of held requests.
 
   ExchangeState* state() const { return state_; }
 
@@ -110,7 +111,7 @@ class Http2Wire final : public Wire, public Http2Stream, Http2Tunnel::Way {
   bool send(ExchangeState& state, Bytes body) override;
   bool send(ExchangeState& state, Buffer&& body) override;
   std::error_code send_file(ExchangeState& state, int file, std::uint64_t offset,
-                            std::uint64_t size) override;
+                            std::uint64_t size, ThreadPool& pool) override;
   bool send_end(ExchangeState& state, const Fields& trailers) override;
   bool inform(ExchangeState& state, const ServerResponseHead& head) override;
   void read_body(ExchangeState& state) override;
@@ -119,6 +120,7 @@ class Http2Wire final : public Wire, public Http2Stream, Http2Tunnel::Way {
   void settle_later(ExchangeState& state) override;
   void settle(ExchangeState& state) override;
   void abort(ExchangeState& state) override;
+  void lose(ExchangeState&, std::error_code error) override { lose(error); }
   Result<Stream> upgrade(ExchangeState& state, std::string_view protocol,
                          const Fields& fields) override;
   void on_tick(ExchangeState& state, Nanos now) override;

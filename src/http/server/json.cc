@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "http/codec/characters.h"
-#include "http/codec/json_text.h"
+#include "http/content/json_text.h"
 #include "spate/http/fields.h"
 #include "spate/http/media_type.h"
 #include "spate/http/status.h"

@@ -1,6 +1,8 @@
 // Lifetime, Watch: detect whether user code destroyed an object during a call.
 #pragma once
 
+#include "base/guard.h"
+
 namespace spate::http {
 
 class Watch;
@@ -19,31 +21,11 @@ class Lifetime {
 };
 
 // On the stack of the caller.
-class Watch {
+class Watch : public StackGuard<Watch> {
  public:
-  explicit Watch(Lifetime& lifetime) : lifetime_(&lifetime), outer_(lifetime.innermost_) {
-    Watch* self = this;
-    // Hides the address: g++ 12 warns of a dangling pointer to the watch otherwise.
-    asm("" : "+r"(self));
-    lifetime.innermost_ = self;
-  }
-  ~Watch() {
-    if (lifetime_ != nullptr) lifetime_->innermost_ = outer_;
-  }
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
-
-  bool is_gone() const { return lifetime_ == nullptr; }
-
- private:
-  friend class Lifetime;
-  Lifetime* lifetime_;
-  Watch* outer_;
+  explicit Watch(Lifetime& lifetime) : StackGuard(lifetime.innermost_) {}
 };
 
-inline Lifetime::~Lifetime() {
-  for (Watch* watch = innermost_; watch != nullptr; watch = watch->outer_)
-    watch->lifetime_ = nullptr;
-}
+inline Lifetime::~Lifetime() { Watch::detach(innermost_); }
 
 }  // namespace spate::http

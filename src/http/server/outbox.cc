@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "spate/net/stream.h"
-#include "sys/descriptor.h"
 
 namespace spate::http {
 
@@ -23,10 +22,12 @@ void Outbox::append(Buffer&& bytes) {
   back().append(std::move(bytes));
 }
 
-bool Outbox::append_file(int file, std::uint64_t offset, std::uint64_t size) {
+bool Outbox::append_file(int file, std::uint64_t offset, std::uint64_t size, ThreadPool& pool) {
   std::unique_ptr<FilePiece> piece(new (std::nothrow) FilePiece{
-      .file = file, .offset = offset, .left = size, .behind = {}, .next = nullptr});
+      .file = nullptr, .offset = offset, .left = size, .behind = {}, .next = nullptr});
   if (piece == nullptr) return false;
+  piece->file = FileSource::make(file, pool);
+  if (piece->file == nullptr) return false;
   FilePiece* const added = piece.get();
   (last_ == nullptr ? first_ : last_->next) = std::move(piece);
   last_ = added;
@@ -35,24 +36,24 @@ bool Outbox::append_file(int file, std::uint64_t offset, std::uint64_t size) {
   return true;
 }
 
-long Outbox::prepare(std::size_t most) {
+long Outbox::prepare(std::size_t most, Loop& loop, Job done) {
   while (front_.empty() && first_ != nullptr) {
     if (first_->left == 0) {
       drop_file();
-    } else if (const long count = read_file(most); count <= 0) {
+    } else if (const long count = read_file(most, loop, std::move(done)); count <= 0) {
       return count < 0 ? count : -ENODATA;
     }
   }
   return static_cast<long>(std::min(most, front_.size()));
 }
 
-long Outbox::read_file(std::size_t most) {
+long Outbox::read_file(std::size_t most, Loop& loop, Job done) {
   FilePiece& piece = *first_;
   const std::size_t wanted = static_cast<std::size_t>(std::min<std::uint64_t>(most, piece.left));
   const std::span<std::byte> room = front_.reserve(wanted);
   if (room.empty()) return -ENOMEM;
-  const long count =
-      sys::read_at(piece.file, room.data(), wanted, static_cast<std::int64_t>(piece.offset));
+  const long count = piece.file->read(loop, room.first(wanted),
+                                      static_cast<std::int64_t>(piece.offset), std::move(done));
   if (count <= 0) return count;
   front_.commit(static_cast<std::size_t>(count));
   grow(static_cast<std::uint64_t>(count));
@@ -63,7 +64,6 @@ long Outbox::read_file(std::size_t most) {
 
 void Outbox::drop_file() {
   const std::unique_ptr<FilePiece> piece = std::move(first_);
-  close_descriptors({&piece->file, 1});
   --total_.files;
   front_.append(std::move(piece->behind));
   first_ = std::move(piece->next);

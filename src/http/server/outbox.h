@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 
+#include "pool/file_source.h"
 #include "spate/net/buffer.h"
 #include "spate/net/bytes.h"
 
@@ -33,12 +34,12 @@ class Outbox {
   // file stays the caller's.
   bool append(Bytes bytes);
   void append(Buffer&& bytes);
-  bool append_file(int file, std::uint64_t offset, std::uint64_t size);
+  bool append_file(int file, std::uint64_t offset, std::uint64_t size, ThreadPool& pool);
 
   // Brings up to `most` bytes at the front into memory; fewer only at the end, or before the end of
-  // a piece of a file. Returns their number, or a file's error as -errno; -ENODATA if the file is
-  // too short.
-  long prepare(std::size_t most);
+  // a piece of a file. Returns their number, or a file's error (core/result.h); -ENODATA if the
+  // file is too short. With -EAGAIN, a thread reads the file, and `done` is called from the loop.
+  long prepare(std::size_t most, Loop& loop, Job done);
   // Copies or moves `count` bytes that were prepared. The latter returns false when memory runs
   // out.
   void take(std::span<std::byte> target);
@@ -47,7 +48,7 @@ class Outbox {
 
  private:
   struct FilePiece {
-    int file;
+    std::unique_ptr<FileSource> file;
     std::uint64_t offset;
     std::uint64_t left;
     Buffer behind;
@@ -56,7 +57,7 @@ class Outbox {
 
   Buffer& back() { return last_ == nullptr ? front_ : last_->behind; }
   void drop_file();
-  long read_file(std::size_t most);
+  long read_file(std::size_t most, Loop& loop, Job done);
   void grow(std::uint64_t bytes) {
     in_memory_ += bytes;
     total_.in_memory += bytes;

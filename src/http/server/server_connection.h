@@ -5,12 +5,13 @@
 #include <cstddef>
 #include <system_error>
 
+#include "base/list.h"
 #include "spate/net/stream.h"
 #include "spate/time.h"
 
 namespace spate::http {
 
-class ServerConnection : public StreamHandler {
+class ServerConnection : public StreamHandler, public Linked<ServerConnection> {
  public:
   ServerConnection() = default;
   ServerConnection(const ServerConnection&) = delete;
@@ -18,10 +19,6 @@ class ServerConnection : public StreamHandler {
   // Closes its Stream gracefully, and ends the exchanges in progress without calling their
   // handlers.
   virtual ~ServerConnection() = default;
-
-  // Links of its server's list.
-  ServerConnection* next = nullptr;
-  ServerConnection* previous = nullptr;
 
   // Called when the server begins to drain: announces it to the client where that needs no
   // response. Calls no user code.

@@ -7,9 +7,10 @@
 #include <new>
 #include <utility>
 
-#include "http/codec/forwarded.h"
+#include "base/report_drained.h"
 #include "http/codec/head_writer.h"
 #include "http/codec/syntax.h"
+#include "http/content/forwarded.h"
 #include "http/server/http1_connection.h"
 #include "http/server/http2_connection.h"
 #include "spate/assert.h"
@@ -99,8 +100,7 @@ void ServerCore::close_all() {
   const auto on_tls_failure = std::move(on_tls_failure_);
   upgraded_.disown();
   proxy_headers_.clear();
-  while (connections_ != nullptr) {
-    ServerConnection* connection = connections_;
+  while (ServerConnection* connection = connections_.first()) {
     forget(*connection);
     delete connection;
   }
@@ -240,17 +240,14 @@ void ServerCore::add_http2(Stream stream, std::unique_ptr<Address> peer) {
 }
 
 void ServerCore::link(ServerConnection& connection) {
-  connection.next = connections_;
-  if (connections_ != nullptr) connections_->previous = &connection;
-  connections_ = &connection;
+  connections_.push_front(connection);
   counters_.connections.add(1);
   if (is_draining_) give_notice();
 }
 
 void ServerCore::forget(ServerConnection& connection) {
-  if (next_visited_ == &connection) next_visited_ = connection.next;
-  if (connection.next != nullptr) connection.next->previous = connection.previous;
-  (connection.previous == nullptr ? connections_ : connection.previous->next) = connection.next;
+  if (next_visited_ == &connection) next_visited_ = connections_.after(connection);
+  connection.unlink();
   counters_.connections.subtract(1);
   note_one_less();
 }
@@ -263,10 +260,10 @@ void ServerCore::note_one_less() {
 template <class Visit>
 void ServerCore::visit_connections(Visit visit) {
   const Watch watch(lifetime_);
-  next_visited_ = connections_;
+  next_visited_ = connections_.first();
   while (!watch.is_gone() && next_visited_ != nullptr) {
     ServerConnection& connection = *next_visited_;
-    next_visited_ = connection.next;
+    next_visited_ = connections_.after(connection);
     visit(connection);
   }
 }
@@ -274,20 +271,21 @@ void ServerCore::visit_connections(Visit visit) {
 // ---- exchanges in progress
 
 bool ServerCore::list(ExchangeState& state) {
-  if (state.is_in(ExchangeRow::in_progress)) return false;
-  in_progress_.push(state);
+  if (ExchangesInProgress::is_linked(state)) return false;
+  in_progress_.push_front(state);
   if (!tick_.is_active()) tick_.start(kSecond, kSecond);
   return true;
 }
 
 bool ServerCore::unlist(ExchangeState& state) {
-  if (!state.is_in(ExchangeRow::in_progress)) return false;
-  ExchangeList::remove(state, ExchangeRow::in_progress);
+  if (!ExchangesInProgress::is_linked(state)) return false;
+  ExchangesInProgress::remove(state);
   return true;
 }
 
 void ServerCore::settle_later(ExchangeState& state) {
-  due_.push(state);
+  if (DueExchanges::is_linked(state)) DueExchanges::remove(state);
+  due_.push_front(state);
   settle_soon();
 }
 
@@ -302,40 +300,33 @@ void ServerCore::settle() {
   if (watch.is_gone()) return;
   if (!has_drained()) return;
   grace_.stop();
-  // Each call may destroy the server, add a connection, or run the loop, which calls the others.
-  for (std::size_t left = on_drained_.size(); left > 0 && !on_drained_.empty(); --left) {
-    std::move_only_function<void()> done = std::move(on_drained_.front());
-    on_drained_.erase(on_drained_.begin());
-    done();
-    if (watch.is_gone() || !has_drained()) return;
-  }
+  report_drained(
+      on_drained_, [](auto& done) { done(); }, [&] { return !watch.is_gone() && has_drained(); });
 }
 
 void ServerCore::settle_exchanges() {
   const Watch watch(lifetime_);
   // Exchanges that become due meanwhile are settled by a later call.
-  ExchangeList due(ExchangeRow::due);
-  due.take_over(due_);
-  while (ExchangeState* state = due.pop()) {
+  DueExchanges due = std::move(due_);
+  while (ExchangeState* state = due.pop_front()) {
     state->wire() != nullptr ? state->wire()->settle(*state) : log_kept(*state);
     if (watch.is_gone()) return drop_kept(due);
   }
 }
 
 // Logs the exchanges that were detached from their wire. The others belong to their connections.
-void ServerCore::drop_kept(ExchangeList& due) {
-  while (ExchangeState* state = due.pop()) state->let_go_of_end();
+void ServerCore::drop_kept(DueExchanges& due) {
+  while (ExchangeState* state = due.pop_front()) state->let_go_of_end();
 }
 
 void ServerCore::tick() {
   const Watch watch(lifetime_);
   const Nanos now = loop_.now();
-  ExchangeList ticking(ExchangeRow::in_progress);
-  ticking.take_over(in_progress_);
+  ExchangesInProgress ticking = std::move(in_progress_);
   if (ticking.empty()) return tick_.stop();
-  while (ExchangeState* state = ticking.pop()) {
+  while (ExchangeState* state = ticking.pop_front()) {
     // Listed again first: on_tick() may end the exchange, which removes it from the list.
-    in_progress_.push(*state);
+    in_progress_.push_front(*state);
     state->wire()->on_tick(*state, now);
     if (watch.is_gone()) return;
   }
@@ -386,7 +377,8 @@ void ServerCore::conclude_later(ExchangeState& state, std::error_code error) {
   const bool is_kept = is_logged(state) && state.keep_end(error, time_of_request());
   state.detach_without_callback();
   if (!is_kept) return;
-  due_.push(state);
+  if (DueExchanges::is_linked(state)) DueExchanges::remove(state);
+  due_.push_front(state);
   settle_soon();
 }
 
@@ -446,7 +438,7 @@ void ServerCore::drain(Nanos grace, Nanos notice, std::move_only_function<void()
   notice_ = std::min(notice, kSecond);
   grace_.start(notice_);
   close_idle_soon();
-  for (ServerConnection* each = connections_; each != nullptr; each = each->next) each->on_drain();
+  connections_.for_each([](ServerConnection& each) { each.on_drain(); });
   upgraded_.say_goodbye();
   note_one_less();
 }

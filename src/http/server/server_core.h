@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "http/codec/head.h"
-#include "http/server/exchange_list.h"
 #include "http/server/exchange_pool.h"
 #include "http/server/kept_function.h"
 #include "http/server/lifetime.h"
@@ -63,7 +62,7 @@ class ServerCore {
   const ServerCounters& counters() const { return counters_; }
   // Returns whether it has neither a connection, nor a record to log.
   bool is_idle() const {
-    return connections_ == nullptr && handshakes_ == 0 && upgraded_.are_gone() && due_.empty();
+    return connections_.empty() && handshakes_ == 0 && upgraded_.are_gone() && due_.empty();
   }
   // Resets all connections; reports `error` to exchanges and upgraded connections.
   void abort_all(std::error_code error);
@@ -136,7 +135,7 @@ class ServerCore {
   void visit_connections(Visit visit);
   void link(ServerConnection& connection);
   bool has_drained() const {
-    return is_draining_ && connections_ == nullptr && handshakes_ == 0 && upgraded_.are_gone();
+    return is_draining_ && connections_.empty() && handshakes_ == 0 && upgraded_.are_gone();
   }
   void read_header(Stream stream, const Address& peer);
   void on_header(Result<Stream> plain, const Address& peer);
@@ -158,7 +157,7 @@ class ServerCore {
   bool is_logged(const ExchangeState& state) const;
   void log(ExchangeState& state, std::error_code error, Nanos ended);
   void log_kept(ExchangeState& state);
-  static void drop_kept(ExchangeList& due);
+  static void drop_kept(DueExchanges& due);
 
   Loop& loop_;
   Service* service_;
@@ -171,14 +170,13 @@ class ServerCore {
   ExchangePool* pool_ = nullptr;
   std::vector<Listener> listeners_;
   std::move_only_function<void(Stream stream, const Address& peer)> shake_hands_;
-  ServerConnection* connections_ = nullptr;
+  List<ServerConnection> connections_;
   ServerConnection* next_visited_ = nullptr;
   std::list<Connecting> proxy_headers_;  // Being read, before TLS.
   std::size_t handshakes_ = 0;            // In progress, with these.
   UpgradedList upgraded_;
-  ExchangeList in_progress_{ExchangeRow::in_progress};
-  ExchangeList due_{ExchangeRow::due};  // To be settled, or to be logged if detached from their
-                                        // wire.
+  ExchangesInProgress in_progress_;  // Checked once a second.
+  DueExchanges due_;                 // To be settled, or to be logged if detached from their wire.
   ServerCounters counters_;
   std::string prepared_lines_;     // The lines for 200 (OK), and those after the status line for
                                    // any status.

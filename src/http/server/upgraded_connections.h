@@ -4,11 +4,13 @@
 
 #include <system_error>
 
+#include "base/list.h"
+
 namespace spate::http {
 
 class ServerCore;
 
-class UpgradedConnections {
+class UpgradedConnections : public Linked<UpgradedConnections> {
  public:
   // `host` may be nullptr: no server.
   explicit UpgradedConnections(ServerCore* host);
@@ -33,8 +35,6 @@ class UpgradedConnections {
  private:
   friend class UpgradedList;
   ServerCore* host_;
-  UpgradedConnections* next_ = nullptr;
-  UpgradedConnections* previous_ = nullptr;
 };
 
 // The UpgradedConnections of one server.
@@ -52,10 +52,9 @@ class UpgradedList {
 
  private:
   friend class UpgradedConnections;
-  void add(UpgradedConnections& upgraded);
-  void remove(UpgradedConnections& upgraded);
+  void add(UpgradedConnections& upgraded) { all_.push_front(upgraded); }
 
-  UpgradedConnections* first_ = nullptr;
+  List<UpgradedConnections> all_;
 };
 
 }  // namespace spate::http

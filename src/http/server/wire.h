@@ -49,7 +49,7 @@ class Wire {
   virtual bool send(ExchangeState& state, Bytes body) = 0;
   virtual bool send(ExchangeState& state, Buffer&& body) = 0;
   virtual std::error_code send_file(ExchangeState& state, int file, std::uint64_t offset,
-                                    std::uint64_t size) = 0;
+                                    std::uint64_t size, ThreadPool& pool) = 0;
   // Sends the end of the body, if the framing has one.
   virtual bool send_end(ExchangeState& state, const Fields& trailers) = 0;
   virtual bool inform(ExchangeState& state, const ServerResponseHead& head) = 0;
@@ -63,6 +63,8 @@ class Wire {
   virtual void settle(ExchangeState& state) = 0;
   // Resets the exchange. No callback follows.
   virtual void abort(ExchangeState& state) = 0;
+  // Resets the exchange, whose response cannot be completed, and calls its handler.
+  virtual void lose(ExchangeState& state, std::error_code error) = 0;
   virtual Result<Stream> upgrade(ExchangeState& state, std::string_view protocol,
                                  const Fields& fields) = 0;
   // Called once a second while the exchange is in progress.

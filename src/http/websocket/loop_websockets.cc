@@ -7,7 +7,7 @@
 
 namespace spate::http {
 
-LoopWebSockets::~LoopWebSockets() = default;
+LoopWebSockets::~LoopWebSockets() { WebSocketCall::detach(innermost_); }
 
 void LoopWebSockets::on_loop_end() {
   for (WebSocketGroup* group = groups_; group != nullptr; group = group->next_)
@@ -61,12 +61,12 @@ void LoopWebSockets::leave_group(WebSocketGroup& group) {
 }
 
 void LoopWebSockets::forget(const WebSocketState& state, WebSocketGroup& group) {
-  for (WebSocketCall* call = innermost_; call != nullptr; call = call->outer_) {
-    if (call->state_ != &state) continue;
-    call->state_ = nullptr;
-    call->group_ = &group;
+  WebSocketCall::for_each(innermost_, [&](WebSocketCall& call) {
+    if (call.state_ != &state) return;
+    call.state_ = nullptr;
+    call.group_ = &group;
     enter_group(group);
-  }
+  });
 }
 
 // The callback may destroy the WebSocket, or the server.

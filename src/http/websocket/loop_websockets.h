@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/guard.h"
 #include "base/loans.h"
 #include "base/slab.h"
 #include "core/loop_local.h"
@@ -35,12 +36,10 @@ struct WebSocketRoom {
 
 // On the stack of code that calls a WebSocket's handler: detects whether the WebSocket was
 // destroyed, and whether an exception left the handler.
-class WebSocketCall {
+class WebSocketCall : StackGuard<WebSocketCall> {
  public:
-  WebSocketCall(LoopWebSockets& loop_state, WebSocketState& state);
-  ~WebSocketCall();
-  WebSocketCall(const WebSocketCall&) = delete;
-  WebSocketCall& operator=(const WebSocketCall&) = delete;
+  inline WebSocketCall(LoopWebSockets& loop_state, WebSocketState& state);
+  inline ~WebSocketCall();
 
   bool is_gone() const { return state_ == nullptr; }
   // Calls `function`, which calls the handler. An exception is reported to the server, and closes
@@ -52,12 +51,12 @@ class WebSocketCall {
 
  private:
   friend class LoopWebSockets;
+  friend class StackGuard<WebSocketCall>;
   [[gnu::cold]] void on_exception() noexcept;
 
   LoopWebSockets& loop_state_;
   WebSocketState* state_;
   WebSocketGroup* group_ = nullptr;  // That of a destroyed WebSocket; kept until the call ends.
-  WebSocketCall* outer_;
 };
 
 class LoopWebSockets final : public LoopLocal {
@@ -98,14 +97,9 @@ class LoopWebSockets final : public LoopLocal {
 };
 
 inline WebSocketCall::WebSocketCall(LoopWebSockets& loop_state, WebSocketState& state)
-    : loop_state_(loop_state), state_(&state), outer_(loop_state.innermost_) {
-  WebSocketCall* self = this;
-  // Hides the address: g++ 12 warns of a dangling pointer to the call otherwise.
-  asm("" : "+r"(self));
-  loop_state.innermost_ = self;
-}
+    : StackGuard(loop_state.innermost_), loop_state_(loop_state), state_(&state) {}
+// May destroy the loop's state, with its last WebSocket.
 inline WebSocketCall::~WebSocketCall() {
-  loop_state_.innermost_ = outer_;
   if (group_ != nullptr) loop_state_.leave_group(*group_);
 }
 

@@ -53,7 +53,9 @@ class WebSocketClientState final : public WebSocketHandler,
     return {};
   }
   void reconnect() {
-    if (!is_over_ && attempt()) wait();
+    if (is_over_) return;
+    socket_ = WebSocket();
+    if (attempt()) wait();
   }
 
   bool send(MessageKind kind, Bytes bytes) {

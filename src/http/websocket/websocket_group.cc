@@ -45,57 +45,46 @@ void WebSocketGroup::report_exception(const Address& peer) noexcept {
 
 bool WebSocketGroup::watch(WebSocketState& state) {
   append(state);
-  if (options_.ping_after <= Nanos{0} || first_ != &state || arm()) return true;
+  if (options_.ping_after <= Nanos{0} || sockets_.first() != &state || arm()) return true;
   unwatch(state);
   return false;
 }
 
 void WebSocketGroup::append(WebSocketState& state) {
   state.due_ = ticks(loop_state_.loop().now()) + ticks_of(options_.ping_after);
-  state.is_watched_ = true;
-  state.next_ = nullptr;
-  state.previous_ = last_;
-  (last_ == nullptr ? first_ : last_->next_) = &state;
-  last_ = &state;
+  sockets_.push_back(state);
 }
 
 // After a socket has left, the timer may expire without effect. The last socket stops it, so that
 // it does not keep the loop alive.
 void WebSocketGroup::unwatch(WebSocketState& state) {
-  if (!state.is_watched_) return;
-  remove(state);
-  if (first_ != nullptr) return;
+  if (!state.is_linked()) return;
+  state.unlink();
+  if (!sockets_.empty()) return;
   timer_.stop();
   report_closed_all();
 }
 
-void WebSocketGroup::remove(WebSocketState& state) {
-  state.is_watched_ = false;
-  (state.previous_ == nullptr ? first_ : state.previous_->next_) = state.next_;
-  (state.next_ == nullptr ? last_ : state.next_->previous_) = state.previous_;
-}
-
 bool WebSocketGroup::arm() {
-  const auto left = static_cast<std::int32_t>(first_->due_ - ticks(loop_state_.loop().now()));
+  const auto left =
+      static_cast<std::int32_t>(sockets_.first()->due_ - ticks(loop_state_.loop().now()));
   return timer_.start(Nanos{std::int64_t{left} << kTickBits});
 }
 
 void WebSocketGroup::on_timer() {
   const std::uint32_t now = ticks(loop_state_.loop().now());
-  while (first_ != nullptr && static_cast<std::int32_t>(first_->due_ - now) <= 0) {
-    WebSocketState& state = *first_;
-    remove(state);
+  while (!sockets_.empty() && static_cast<std::int32_t>(sockets_.first()->due_ - now) <= 0) {
+    WebSocketState& state = *sockets_.pop_front();
     append(state);
     state.on_silence();
   }
-  if (first_ != nullptr) arm();
+  if (!sockets_.empty()) arm();
 }
 
 void WebSocketGroup::say_goodbye() {
-  for (WebSocketState* each = first_; each != nullptr; each = each->next_)
-    each->close(CloseCode::going_away, {});
+  sockets_.for_each([](WebSocketState& each) { each.close(CloseCode::going_away, {}); });
 }
 
-void WebSocketGroup::end_one(std::error_code error) { first_->end(error); }
+void WebSocketGroup::end_one(std::error_code error) { sockets_.first()->end(error); }
 
 }  // namespace spate::http

@@ -35,7 +35,7 @@ class WebSocketGroup final : public UpgradedConnections {
 
   // ---- UpgradedConnections
 
-  bool are_gone() const override { return first_ == nullptr; }
+  bool are_gone() const override { return sockets_.empty(); }
   void say_goodbye() override;
   void end_one(std::error_code error) override;
 
@@ -43,7 +43,6 @@ class WebSocketGroup final : public UpgradedConnections {
   friend class LoopWebSockets;
   void on_timer();
   void append(WebSocketState& state);
-  void remove(WebSocketState& state);
   bool arm();
 
   LoopWebSockets& loop_state_;
@@ -51,8 +50,7 @@ class WebSocketGroup final : public UpgradedConnections {
   const std::string route_;
   const bool exceptions_end_program_;
   std::size_t members_ = 0;
-  WebSocketState* first_ = nullptr;
-  WebSocketState* last_ = nullptr;
+  List<WebSocketState> sockets_;  // In the order in which they are due.
   Timer timer_;
   WebSocketGroup* next_ = nullptr;
 };

@@ -19,7 +19,7 @@ WebSocketSessionList::WebSocketSessionList(Loop& loop, WebSocketOptions options)
     : options_(std::move(options)), sweep_(loop, [this] { sweep(); }) {}
 
 WebSocketSessionList::~WebSocketSessionList() {
-  Visit::leave(visits_);
+  Visit::detach(visits_);
   destroy_all(live_);
   destroy_all(ended_);
 }

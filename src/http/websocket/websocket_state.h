@@ -7,6 +7,7 @@
 #include <memory>
 #include <system_error>
 
+#include "base/list.h"
 #include "http/codec/websocket_reader.h"
 #include "spate/http/websocket.h"
 #include "spate/net/stream.h"
@@ -31,7 +32,7 @@ enum class WebSocketFailure : std::uint8_t {
   exception,
 };
 
-class WebSocketState final : public StreamHandler {
+class WebSocketState final : public StreamHandler, public Linked<WebSocketState> {
  public:
   // Makes a state with a handler and without a connection: a server's, or a client's if `host` is
   // nullptr. nullptr when memory runs out.
@@ -130,13 +131,10 @@ class WebSocketState final : public StreamHandler {
   WebSocketHandler* handler_;
   WebSocketGroup* group_;
   std::unique_ptr<Extras> extras_;  // Rarely needed state.
-  WebSocketState* next_ = nullptr;  // Links of the group's list.
-  WebSocketState* previous_ = nullptr;
   std::uint32_t due_ = 0;                      // When the group checks it, in the group's ticks.
   CloseCode code_ : 13 = CloseCode::abnormal;  // Below 5,000.
   WebSocketFailure failure_ : 3 = WebSocketFailure::none;
   bool is_client_ : 1;
-  bool is_watched_ : 1 = false;
   bool was_active_ : 1 = false;  // Since the group's last check.
   bool has_pinged_ : 1 = false;
   bool has_sent_close_ : 1 = false;

@@ -219,7 +219,8 @@ void PipeState::lose(std::error_code error) {
 
 // Repeated requests come before those that have waited.
 void PipeState::repeat_or_fail() {
-  Fifo<PipeEntry> later = std::exchange(waiting_, {});
+  Fifo<PipeEntry> later;
+  later.take_over(waiting_);
   while (PipeEntry* entry = sent_.pop()) {
     if (entry->repeats > 0) {
       --entry->repeats;

@@ -15,7 +15,7 @@
 namespace spate {
 
 // A request without a result, or one whose response will be skipped.
-struct PipeEntry : Queued<PipeEntry> {
+struct PipeEntry : Linked<PipeEntry> {
   enum class Place : std::uint8_t { waiting, sent, failed };
 
   OnPipeResponse callback;  // Empty: the response is skipped.

@@ -27,7 +27,7 @@ TEST(AddressOrder, AlternatesBetweenFamilies) {
   EXPECT_EQ(ordered({"41", "61", "42", "43", "44"}, true), "61 41 42 43 44 ");
 }
 
-TEST(AddressOrder, KeepsTheOrderOfASingleFamily) {
+TEST(AddressOrder, KeepsOrderOfSingleFamily) {
   EXPECT_EQ(ordered({"62", "61", "63"}, false), "62 61 63 ");
   EXPECT_EQ(ordered({"42", "41"}, true), "42 41 ");
   EXPECT_EQ(ordered({}, true), "");

@@ -106,7 +106,7 @@ TEST_F(ConnectRaceTest, NextAttemptStartsAfterEachDelayWithoutEndingOthers) {
   EXPECT_EQ(loop_.active_count(), 0);
 }
 
-TEST_F(ConnectRaceTest, NextAddressIsTriedAtOnceAfterAFailure) {
+TEST_F(ConnectRaceTest, NextAddressIsTriedAtOnceAfterFailure) {
   const auto race = this->race();
   Address nobody = ipv4();
   listening_ = sys::Descriptor();
@@ -129,7 +129,7 @@ TEST_F(ConnectRaceTest, AttemptsAreAtLeastTenMillisecondsApart) {
   EXPECT_EQ(tried_, (Times{0ms, 10ms, 20ms}));
 }
 
-TEST_F(ConnectRaceTest, LateAddressesAlternateWithTheRemainingOnes) {
+TEST_F(ConnectRaceTest, LateAddressesAlternateWithRemainingOnes) {
   const auto race = this->race();
   race->add_by_turns({ipv4(), ipv4(), ipv4()});
   begin(*race);
@@ -140,7 +140,7 @@ TEST_F(ConnectRaceTest, LateAddressesAlternateWithTheRemainingOnes) {
   EXPECT_EQ(families(), "46464");
 }
 
-TEST_F(ConnectRaceTest, LateAddressWaitsForTheAttemptDelay) {
+TEST_F(ConnectRaceTest, LateAddressWaitsForAttemptDelay) {
   const auto race = this->race();
   race->add({ipv4()});
   begin(*race);
@@ -181,7 +181,7 @@ TEST_F(ConnectRaceTest, WaitsForMoreAddressesWhenAllHaveFailed) {
   EXPECT_FALSE(error_);
 }
 
-TEST_F(ConnectRaceTest, FailureIsTheErrorOfTheLastAddress) {
+TEST_F(ConnectRaceTest, FailureIsErrorOfLastAddress) {
   plan_.fail_nth(SystemCall::connect, 1, ENETUNREACH);
   plan_.fail_nth(SystemCall::connect, 2, EHOSTUNREACH);
   const auto race = this->race();

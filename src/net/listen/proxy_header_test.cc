@@ -86,7 +86,7 @@ TEST(ProxyLine, IsRefusedIfMalformed) {
     EXPECT_EQ(state_of_header(text), HeaderState::broken) << text;
 }
 
-TEST(ProxyLine, HasALimit) {
+TEST(ProxyLine, HasLimit) {
   const std::string start = "PROXY UNKNOWN ";
   const std::string longest = start + std::string(kMostProxyLine - 2 - start.size(), 'x') + "\r\n";
   EXPECT_EQ(longest.size(), 107u);
@@ -114,7 +114,7 @@ TEST(ProxyBlock, ParsesAddresses) {
   EXPECT_EQ(local.destination, *Address::abstract("ab"));
 }
 
-TEST(ProxyBlock, HasNoAddressesForTheLocalCommand) {
+TEST(ProxyBlock, HasNoAddressesForLocalCommand) {
   for (const std::string& text : {block(0x20, 0x00, ""), block(0x20, 0x11, kFour),
                                   block(0x20, 0xf1, "junk"), block(0x21, 0x00, "")})
     EXPECT_EQ(header_of(text).source.family(), Address::Family::none);
@@ -147,7 +147,7 @@ TEST(ProxyBlock, IsRefusedIfMalformed) {
   EXPECT_EQ(state_of_header("\r\n\r\nx"), HeaderState::broken);
 }
 
-TEST(ProxyBlock, HasALimit) {
+TEST(ProxyBlock, HasLimit) {
   header_of(block(0x20, 0x00, std::string(4096, 'x')));
   const std::string longer = block(0x20, 0x00, std::string(4097, 'x'));
   EXPECT_EQ(state_of_header(longer.substr(0, 16)), HeaderState::broken);

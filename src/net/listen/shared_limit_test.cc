@@ -10,7 +10,7 @@
 namespace spate {
 namespace {
 
-TEST(SharedLimit, IsReachedByTheLastAdmittedEntry) {
+TEST(SharedLimit, IsReachedByLastAdmittedEntry) {
   SharedLimit limit(2);
   EXPECT_FALSE(limit.enter());
   EXPECT_TRUE(limit.enter());
@@ -40,7 +40,7 @@ TEST(SharedLimit, SendsNoWakeupWithoutWaiters) {
   EXPECT_FALSE(limit.leave());
 }
 
-TEST(SharedLimit, WakesWaitersAgainAfterAFailedEntry) {
+TEST(SharedLimit, WakesWaitersAgainAfterFailedEntry) {
   SharedLimit limit(1);
   limit.enter();
   EXPECT_TRUE(limit.leave());

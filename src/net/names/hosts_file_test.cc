@@ -18,7 +18,7 @@ Texts found(std::string_view text, std::string_view name) {
   return texts;
 }
 
-TEST(HostsFile, FindsEveryAddressOfAName) {
+TEST(HostsFile, FindsEveryAddressOfName) {
   const std::string_view text =
       "127.0.0.1 localhost\n"
       "192.0.2.1\tdb.test db  # the master\n"
@@ -31,14 +31,14 @@ TEST(HostsFile, FindsEveryAddressOfAName) {
   EXPECT_EQ(found(text, "192.0.2.1"), Texts());
 }
 
-TEST(HostsFile, IgnoresCaseAndATrailingDotInNames) {
+TEST(HostsFile, IgnoresCaseAndTrailingDotInNames) {
   EXPECT_EQ(found("192.0.2.1 Db.Test.\n", "dB.tEST"), Texts{"192.0.2.1:7"});
   EXPECT_EQ(found("192.0.2.1 db.test\n", "db.test."), Texts{"192.0.2.1:7"});
   EXPECT_TRUE(is_same_host("A.b", "a.B."));
   EXPECT_FALSE(is_same_host("a", "ab"));
 }
 
-TEST(HostsFile, SkipsLinesWithoutAnEntry) {
+TEST(HostsFile, SkipsLinesWithoutEntry) {
   for (const std::string_view text :
        {"", "\n\n", "#192.0.2.1 db\n", "db\n", "192.0.2 db\n", "192.0.2.1\n",
         "fe80::1%nowhere db\n", "192.0.2.1 # db\n", "\0 db\n", "   "}) {

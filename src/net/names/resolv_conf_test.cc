@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(ResolvConf, ParsesTheTimeoutAndTheAttempts) {
+TEST(ResolvConf, ParsesTimeoutAndAttempts) {
   EXPECT_EQ(parse_resolv_conf("nameserver 192.0.2.1\noptions timeout:2 rotate attempts:3\n"),
             (ResolvConf{.timeout = 2s, .tries = 3}));
   EXPECT_EQ(parse_resolv_conf("options\tattempts:1\r\noptions timeout:7"),
@@ -19,7 +19,7 @@ TEST(ResolvConf, ParsesTheTimeoutAndTheAttempts) {
   EXPECT_EQ(parse_resolv_conf("options timeout:2\noptions timeout:3"), ResolvConf{.timeout = 3s});
 }
 
-TEST(ResolvConf, AppliesTheLimitsOfTheSystem) {
+TEST(ResolvConf, AppliesLimitsOfSystem) {
   EXPECT_EQ(parse_resolv_conf("options timeout:31 attempts:6"),
             (ResolvConf{.timeout = 30s, .tries = 5}));
   EXPECT_EQ(parse_resolv_conf("options timeout:99999999999999999999"), ResolvConf{.timeout = 30s});

@@ -53,8 +53,8 @@ bool is_valid(const ResolverOptions& options) {
 
 std::string Resolver::names_asked() const {
   std::string names;
-  for (const Question* question = first_; question != nullptr; question = question->next_)
-    (names += names.empty() ? "" : " ") += question->host_;
+  questions_.for_each(
+      [&](const Question& question) { (names += names.empty() ? "" : " ") += question.host(); });
   return names;
 }
 
@@ -78,8 +78,9 @@ void Question::ask(Families families, bool apart) {
   if (!is_name(host_)) return answer(families, {}, NameError::bad_name);
   Resolver* resolver = Resolver::of(news_.loop());
   if (resolver == nullptr) return answer(families, {}, sys::error_code(-ENOMEM));
-  resolver->add(*this);
-  resolver->look_up(*this);
+  resolver_ = resolver;
+  resolver_->add(*this);
+  look_up();
 }
 
 bool Question::answer_if_numeric() {
@@ -139,8 +140,8 @@ void Question::answer(Families families, std::vector<Address> addresses, std::er
     error_ = error;
   }
   if (resolver_ != nullptr && waiting_ == 0) {
-    if (!found_ && resolver_->look_further(*this)) return;
-    --resolver_->waiting_;
+    if (!found_ && look_further()) return;
+    resolver_->note_answered();
   }
   if (!news_.start(Nanos{0})) news_.feed();  // The answer must not be lost.
 }
@@ -152,28 +153,70 @@ void Question::deliver() {
 
 void Question::stop_asking() {
   news_.stop();
-  if (resolver_ != nullptr) resolver_->remove(*this);
+  if (resolver_ != nullptr) leave();
   waiting_ = 0;
+}
+
+void Question::leave() { std::exchange(resolver_, nullptr)->remove(*this); }
+
+void Question::ask_again(NameChannel* channel, std::error_code error) {
+  if (waiting_ == 0) return;
+  error ? answer(waiting_, {}, error) : ask_servers(*channel);
+}
+
+// ---- the sources of a query
+
+void Question::look_up() {
+  if (const std::error_code error = resolver_->refresh()) return answer(wanted_, {}, error);
+  if (look_further()) return;
+  if (is_local(host_)) return answer(wanted_, loopbacks(wanted_, port_), {});
+  answer(wanted_, {}, NameError::no_such_host);
+}
+
+// Asks the next source. False if no source is left.
+bool Question::look_further() {
+  NameChannel* const channel = resolver_->channel();
+  if (channel == nullptr) return false;
+  const std::string& sources = channel->sources();
+  while (source_ < sources.size()) {
+    const bool is_hosts_file = sources[source_++] == 'f';
+    if (is_hosts_file) {
+      std::vector<Address> addresses = look_into_hosts();
+      if (addresses.empty()) continue;
+      answer(wanted_, std::move(addresses), {});
+      return true;
+    }
+    if (is_local(host_)) continue;
+    waiting_ = wanted_;
+    ask_servers(*channel);
+    return true;
+  }
+  return false;
+}
+
+std::vector<Address> Question::look_into_hosts() const {
+  std::string text;
+  sys::read_file(resolver_->hosts_file().c_str(), text);
+  std::vector<Address> addresses = addresses_in_hosts(text, host_, port_);
+  std::erase_if(addresses, [this](const Address& one) { return (family_of(one) & wanted_) == 0; });
+  return addresses;
 }
 
 // ---- the resolver
 
 void Resolver::on_loop_end() {
-  while (first_ != nullptr) remove(*first_);
+  while (Question* question = questions_.first()) question->leave();
   channel_.reset();
 }
 
 // Repeats the unanswered part of each query.
 void Resolver::on_fork() {
   if (channel_ == nullptr) return;
-  for (Question* each = first_; each != nullptr; each = each->next_) each->forget_queries();
+  questions_.for_each([](Question& each) { each.forget_queries(); });
   channel_.reset();
   if (waiting_ == 0) return;  // The next query opens another channel.
   const std::error_code error = open_channel(options_);
-  for (Question* each = first_; each != nullptr; each = each->next_) {
-    if (each->waiting_ == 0) continue;
-    error ? each->answer(each->waiting_, {}, error) : each->ask_servers(*channel_);
-  }
+  questions_.for_each([&](Question& each) { each.ask_again(channel_.get(), error); });
 }
 
 std::error_code Resolver::configure(const ResolverOptions& options) {
@@ -204,24 +247,18 @@ std::error_code Resolver::refresh() {
 }
 
 void Resolver::add(Question& question) {
-  question.resolver_ = this;
-  question.next_ = first_;
-  if (first_ != nullptr) first_->previous_ = &question;
-  first_ = &question;
+  questions_.push_front(question);
   ++waiting_;
 }
 
 void Resolver::remove(Question& question) {
   SPATE_ASSERT(may_touch(loop()), kWrongThread);
   question.forget_queries();
-  if (question.waiting_ != 0) --waiting_;
-  (question.previous_ == nullptr ? first_ : question.previous_->next_) = question.next_;
-  if (question.next_ != nullptr) question.next_->previous_ = question.previous_;
-  question.resolver_ = nullptr;
+  if (!question.is_answered()) --waiting_;
+  question.unlink();
   forget_if_unwanted();
 }
 
-// Cancels queries that no Question waits for, because they would keep the loop alive.
 void Resolver::forget_if_unwanted() {
   if (waiting_ == 0 && channel_ != nullptr && !channel_->is_idle()) channel_->forget_all();
 }
@@ -239,44 +276,6 @@ void Resolver::learn(const std::string& host, const NameChannel::Query& query,
       error ? options_.cache.negative_ttl : std::min(query.ttl, options_.cache.max_ttl);
   if (ttl <= Nanos{0}) return;
   cache_.store(host, query.families, {addresses, error}, deadline_after(loop().now(), ttl));
-}
-
-void Resolver::look_up(Question& question) {
-  const Families wanted = question.wanted_;
-  if (const std::error_code error = refresh()) return question.answer(wanted, {}, error);
-  if (look_further(question)) return;
-  if (is_local(question.host_))
-    return question.answer(wanted, loopbacks(wanted, question.port_), {});
-  question.answer(wanted, {}, NameError::no_such_host);
-}
-
-// Asks the next source. False if no source is left.
-bool Resolver::look_further(Question& question) {
-  if (channel_ == nullptr) return false;
-  const std::string& sources = channel_->sources();
-  while (question.source_ < sources.size()) {
-    const bool is_hosts_file = sources[question.source_++] == 'f';
-    if (is_hosts_file) {
-      std::vector<Address> addresses = look_into_hosts(question);
-      if (addresses.empty()) continue;
-      question.answer(question.wanted_, std::move(addresses), {});
-      return true;
-    }
-    if (is_local(question.host_)) continue;
-    question.waiting_ = question.wanted_;
-    question.ask_servers(*channel_);
-    return true;
-  }
-  return false;
-}
-
-std::vector<Address> Resolver::look_into_hosts(const Question& question) const {
-  std::string text;
-  sys::read_file(options_.hosts.c_str(), text);
-  std::vector<Address> addresses = addresses_in_hosts(text, question.host_, question.port_);
-  std::erase_if(addresses,
-                [&](const Address& one) { return (family_of(one) & question.wanted_) == 0; });
-  return addresses;
 }
 
 }  // namespace spate

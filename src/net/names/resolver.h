@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/list.h"
 #include "core/loop_local.h"
 #include "net/names/name_cache.h"
 #include "net/names/name_channel.h"
@@ -24,10 +25,22 @@ namespace spate {
 
 class Resolver;
 
-class Question : private NameChannel::Asker {
+class Question : private NameChannel::Asker, public Linked<Question> {
  public:
   Question(const Question&) = delete;
   Question& operator=(const Question&) = delete;
+
+  bool is_answered() const { return waiting_ == 0; }
+
+  // ---- called by the Resolver
+
+  const std::string& host() const { return host_; }
+  // No answer follows to the queries in progress.
+  void forget_queries();
+  // Repeats the unanswered part through a new channel. Without one, fails with `error`.
+  void ask_again(NameChannel* channel, std::error_code error);
+  // Leaves the Resolver, without a further answer.
+  void leave();
 
  protected:
   Question(Loop& loop, std::string_view host, std::uint16_t port);
@@ -45,20 +58,19 @@ class Question : private NameChannel::Asker {
   // Returns the addresses since the last call.
   std::vector<Address> take_addresses() { return std::exchange(addresses_, {}); }
   bool waits_for(Families families) const { return (waiting_ & families) != 0; }
-  bool is_answered() const { return waiting_ == 0; }
   // Returns why there is no address, or none of one family.
   std::error_code error() const { return error_; }
 
  private:
-  friend class Resolver;
-
   void on_answer(NameChannel::Query& query, std::vector<Address> addresses,
                  std::error_code error) override;
   void answer(Families families, std::vector<Address> addresses, std::error_code error);
   bool answer_if_numeric();
+  void look_up();
+  bool look_further();
+  std::vector<Address> look_into_hosts() const;
   void ask_servers(NameChannel& channel);
   void ask_server(NameChannel& channel, NameChannel::Query*& query, Families families);
-  void forget_queries();
   void deliver();
 
   std::string host_;
@@ -73,8 +85,6 @@ class Question : private NameChannel::Asker {
   std::error_code error_;
   Timer news_;
   Resolver* resolver_ = nullptr;  // While it is in the resolver's list.
-  Question* next_ = nullptr;
-  Question* previous_ = nullptr;
 };
 
 class Resolver final : public LoopLocal {
@@ -87,32 +97,36 @@ class Resolver final : public LoopLocal {
   std::string names_asked() const;
   std::error_code configure(const ResolverOptions& options);
 
- private:
-  friend class Question;
+  // ---- called by Questions
 
+  void add(Question& question);
+  void remove(Question& question);
+  // Counts a question that is answered, and stays in the list.
+  void note_answered() { --waiting_; }
+  // Cancels queries that no Question waits for, because they would keep the loop alive.
+  void forget_if_unwanted();
+  // Opens the channel, or another one if the configuration has changed.
+  std::error_code refresh();
+  // Returns nullptr if the last attempt to open it failed.
+  NameChannel* channel() const { return channel_.get(); }
+  const std::string& hosts_file() const { return options_.hosts; }
+  const NameCache::Answer* known(const std::string& host, Families families);
+  void learn(const std::string& host, const NameChannel::Query& query,
+             const std::vector<Address>& addresses, std::error_code error);
+
+ private:
   // Drops the remaining queries without an answer.
   void on_loop_end() override;
   // Repeats the queries: the sockets, and the answers to come, are the parent's.
   void on_fork() override;
 
-  void add(Question& question);
-  void remove(Question& question);
-  void look_up(Question& question);
-  bool look_further(Question& question);
-  std::vector<Address> look_into_hosts(const Question& question) const;
-  void forget_if_unwanted();
-  const NameCache::Answer* known(const std::string& host, Families families);
-  void learn(const std::string& host, const NameChannel::Query& query,
-             const std::vector<Address>& addresses, std::error_code error);
-
   std::error_code open_channel(const ResolverOptions& options);
-  std::error_code refresh();
 
   ResolverOptions options_;
   NameCache cache_{0};
   std::unique_ptr<NameChannel> channel_;
   sys::FileStamp stamp_;  // The stamp of the file that the channel has read.
-  Question* first_ = nullptr;
+  List<Question> questions_;
   std::size_t waiting_ = 0;  // Queries without a complete answer.
 };
 

@@ -42,7 +42,7 @@ void ChildProcess::on_exit() {
 
 void Orphans::add(ChildProcess& process) {
   process.is_orphan_ = true;
-  processes_.add(process);
+  processes_.push_front(process);
   loop().unref();
 }
 

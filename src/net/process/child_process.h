@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/abandonable.h"
-#include "base/chain.h"
+#include "base/list.h"
 #include "core/loop_function.h"
 #include "core/loop_local.h"
 #include "spate/child.h"
@@ -73,7 +73,7 @@ class Orphans final : public LoopLocal {
   }
 
   Fork forked_{loop(), [this] { remove_all(); }};  // After a fork they are the parent's children.
-  Chain<ChildProcess> processes_;
+  List<ChildProcess> processes_;
 };
 
 }  // namespace spate

@@ -70,20 +70,20 @@ bool LoopTls::take_step() {
 }
 
 void LoopTls::ask(TlsAttempt& attempt) {
-  if (attempt.is_queued()) return;
+  if (line_.is_linked(attempt)) return;
   if (!is_serving_ && line_.empty() && take_step()) return attempt.step();
   ask_later(attempt);
 }
 
 void LoopTls::ask_later(TlsAttempt& attempt) {
-  if (attempt.is_queued()) return;
+  if (line_.is_linked(attempt)) return;
   line_.push(attempt);
   attempt.on_queued(true);
   if (!turn_comes_.is_active() && !turn_comes_.start(Nanos{0})) turn_comes_.feed();
 }
 
 void LoopTls::dequeue(TlsAttempt& attempt) {
-  if (!attempt.is_queued()) return;
+  if (!line_.is_linked(attempt)) return;
   line_.remove(attempt);
   attempt.on_queued(false);
 }
@@ -107,7 +107,7 @@ void LoopTls::serve_line() {
 // ---- idle connections
 
 void LoopTls::note_busy(TlsTransport& transport) {
-  busy_.add(transport);
+  busy_.push_front(transport);
   if (sweep_timer_.head.active == 0) sweep_later();
 }
 
@@ -117,12 +117,11 @@ void LoopTls::sweep_later() {
 }
 
 void LoopTls::sweep() {
-  Chain<TlsTransport> all = std::exchange(busy_, {});
-  while (TlsTransport* transport = all.first()) {
-    all.remove(*transport);
-    if (!transport->rest_unless_busy()) busy_.add(*transport);
+  List<TlsTransport> all = std::move(busy_);
+  while (TlsTransport* transport = all.pop_front()) {
+    if (!transport->rest_unless_busy()) busy_.push_front(*transport);
   }
-  if (busy_.first() != nullptr) sweep_later();
+  if (!busy_.empty()) sweep_later();
 }
 
 }  // namespace spate

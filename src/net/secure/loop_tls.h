@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/chain.h"
 #include "base/fifo.h"
+#include "base/list.h"
 #include "base/loans.h"
 #include "core/loop_local.h"
 #include "net/secure/tls_engine.h"
@@ -19,6 +19,8 @@
 namespace spate {
 
 class TlsAttempt;
+struct InLine;
+struct Unattended;
 class TlsTransport;
 
 // Buffers for the ciphertext of four records with its overhead, and as much plaintext.
@@ -48,7 +50,7 @@ class LoopTls final : public LoopLocal {
   void dequeue(TlsAttempt& attempt);
 
   // Attempts without a handle, which are destroyed with the loop.
-  void adopt(TlsAttempt& attempt) { unattended_.add(attempt); }
+  void adopt(TlsAttempt& attempt) { unattended_.push_front(attempt); }
   void disown(TlsAttempt& attempt) { unattended_.remove(attempt); }
 
   // Called when a transport moves bytes for the first time since rest_unless_busy(). It will be
@@ -77,13 +79,13 @@ class LoopTls final : public LoopLocal {
 
   Loans<TlsArea> areas_;
   std::vector<Known> known_;
-  Fifo<TlsAttempt> line_;
+  Fifo<TlsAttempt, InLine> line_;
   bool is_serving_ = false;
   Timer turn_comes_;
   Nanos turn_{-1};  // The turn for which the steps were counted.
   int steps_ = 0;
-  Chain<TlsAttempt> unattended_;
-  Chain<TlsTransport> busy_;
+  List<TlsAttempt, Unattended> unattended_;
+  List<TlsTransport> busy_;
   TimerNode sweep_timer_{};  // Direct: it only queues `sweep_`.
   Node sweep_{};
 };

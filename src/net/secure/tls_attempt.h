@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/chain.h"
 #include "base/fifo.h"
+#include "base/list.h"
 #include "core/loop_function.h"
 #include "net/connect/connect_attempt.h"
 #include "net/secure/tls_engine.h"
@@ -34,9 +34,13 @@ Result<Stream> plain_result(TlsResult<Stream> result);
 Connecting start_tls_within(Nanos most, Stream plain, const TlsContext& context,
                             std::string_view host, OnSecured callback);
 
+// The tags of the lists in which an attempt can be.
+struct InLine;
+struct Unattended;
+
 class TlsAttempt final : public ConnectAttempt,
-                         public Linked<TlsAttempt>,
-                         public Queued<TlsAttempt>,
+                         public Linked<TlsAttempt, InLine>,
+                         public Linked<TlsAttempt, Unattended>,
                          private StreamHandler {
  public:
   // The owner: a Connecting, or the attempt itself.

@@ -8,8 +8,8 @@
 #include <span>
 #include <string_view>
 
+#include "core/result.h"
 #include "net/secure/tls_wire.h"
-#include "net/stream/result.h"
 #include "spate/net/tls.h"
 
 namespace spate {

@@ -14,7 +14,7 @@
 #include <memory>
 #include <span>
 
-#include "base/chain.h"
+#include "base/list.h"
 #include "net/secure/loop_tls.h"
 #include "net/secure/tls_engine.h"
 #include "net/stream/transport.h"

@@ -371,6 +371,7 @@ void Connection::exchange_transports(Connection& other) {
 }
 
 void Connection::on_connected(Stream made, bool is_ended) {
+  if (state_ >= State::failed) return made.abort();  // on_closed() is due, in this turn.
   was_forked_ = of(made)->was_forked_;  // The child of a fork may have connected by itself.
   exchange_transports(*of(made));
   made = Stream();
@@ -418,7 +419,10 @@ void Connection::on_loop_end() {
 // Both processes have the descriptor, and the parent sends the queue. Two ends in memory are copies
 // of the parent's. The socket of a connecting one belongs to the attempt.
 bool Connection::on_fork() {
-  if (fd() < 0 && transport_->is_connected()) return true;
+  if (fd() < 0 && transport_->is_connected()) {
+    update_wish();
+    return true;
+  }
   was_forked_ = 1;
   transport_->on_fork();
   if (has_queue()) {
@@ -445,7 +449,7 @@ bool Connection::wants_to_read() const {
 // Our end follows the queue. A transport that sends data for it (close_notify) may need several
 // attempts.
 bool Connection::wants_to_write() const {
-  if (has_queue()) return !is_held() && !has(kSendRests);
+  if (has_queue()) return !is_held() && !has(kSendRests) && !busy_->queue.is_waiting();
   return is_ending() && !has(kInCallback);
 }
 

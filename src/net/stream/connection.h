@@ -77,7 +77,7 @@ class Connection {
   bool write(Bytes bytes);
   bool write(std::span<const Bytes> pieces);
   bool write(Buffer&& buffer);
-  std::error_code send_file(int file, std::uint64_t offset, std::uint64_t size);
+  std::error_code send_file(int file, std::uint64_t offset, std::uint64_t size, ThreadPool& pool);
   std::error_code send_descriptors(Bytes bytes, std::span<const int> descriptors);
   std::size_t queued() const;
   bool is_full() const { return has(kFull); }

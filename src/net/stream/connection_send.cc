@@ -77,7 +77,8 @@ bool Connection::write(Buffer&& buffer) {
   return true;
 }
 
-std::error_code Connection::send_file(int file, std::uint64_t offset, std::uint64_t size) {
+std::error_code Connection::send_file(int file, std::uint64_t offset, std::uint64_t size,
+                                      ThreadPool& pool) {
   if (offset > INT64_MAX || size > INT64_MAX - offset) return sys::error_code(-EINVAL);
   if (!sys::is_open(file)) return sys::error_code(-EBADF);
   queue_gathered();
@@ -88,7 +89,7 @@ std::error_code Connection::send_file(int file, std::uint64_t offset, std::uint6
   }
   const bool was_empty = !has_queue();
   if (make_busy() == nullptr ||
-      !busy_->queue.append_file(file, static_cast<std::int64_t>(offset), size)) {
+      !busy_->queue.append_file(file, static_cast<std::int64_t>(offset), size, pool)) {
     return sys::error_code(-ENOMEM);
   }
   if (was_empty) send_soon();

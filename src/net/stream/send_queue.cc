@@ -6,12 +6,14 @@
 
 #include "net/stream/loop_streams.h"
 #include "net/stream/transport.h"
+#include "pool/file_source.h"
 
 namespace spate {
 
 namespace {
 
-// The most bytes of a file per call, because reading from a disk blocks the loop.
+// The most bytes of a file per call, and that a thread brings into memory at once. More might leave
+// the memory again before they are sent.
 constexpr std::size_t kFilePart = 512 * 1024;
 // Up to this much of a file is read and sent together with the bytes in front of it. sendfile()
 // pays only for more; the bytes in front are then sent separately. (Sent together, each packet
@@ -39,6 +41,12 @@ struct Portion {
   std::size_t size = 0;
 };
 
+// Continues to send when a part of a file is in memory.
+struct OnFileRead {
+  void operator()() const { connection.on_ready(Events::write); }
+  Connection& connection;
+};
+
 void give_back(Connection& connection, Buffer&& spent) {
   if (!spent.empty()) connection.loop_state().release_later(std::move(spent));
 }
@@ -50,7 +58,7 @@ struct SendQueue::Attachment {
   ~Attachment() { close_descriptors({descriptors.begin(), descriptors.size()}); }
 
   std::size_t ahead = 0;  // Bytes between the previous attachment, or the front, and this one.
-  sys::Descriptor file;
+  std::unique_ptr<FileSource> file;
   std::int64_t offset = 0;
   std::size_t left = 0;
   Array<int> descriptors;  // Duplicates that it owns.
@@ -82,14 +90,20 @@ void SendQueue::detach_all() {
   while (first_ != nullptr) detach_first();
 }
 
-bool SendQueue::append_file(int file, std::int64_t offset, std::size_t size) {
-  auto* attachment = new (std::nothrow) Attachment;
+bool SendQueue::append_file(int file, std::int64_t offset, std::size_t size, ThreadPool& pool) {
+  std::unique_ptr<Attachment> attachment(new (std::nothrow) Attachment);
   if (attachment == nullptr) return false;
-  attachment->file = sys::Descriptor(file);
+  attachment->file = FileSource::make(file, pool);
+  if (attachment->file == nullptr) return false;
   attachment->offset = offset;
   attachment->left = size;
-  attach(attachment, bytes_.size());
+  attach(attachment.release(), bytes_.size());
   return true;
+}
+
+bool SendQueue::is_waiting() const {
+  return first_ != nullptr && first_->ahead == 0 && first_->file != nullptr &&
+         first_->file->is_waiting();
 }
 
 long SendQueue::append_with(Bytes bytes, std::span<const int> descriptors) {
@@ -123,7 +137,7 @@ void SendQueue::stop_sharing(Connection& connection) {
 }
 
 SendQueue::Sent SendQueue::send(Connection& connection, std::size_t max) {
-  if (first_ == nullptr || !first_->file.is_open()) return send_bytes(connection, max);
+  if (first_ == nullptr || first_->file == nullptr) return send_bytes(connection, max);
   if (first_->left <= kReadPart) return send_with_file(connection, max);
   if (first_->ahead == 0) return send_file(connection, max);
   return connection.transport().is_socket() ? send_bytes(connection, max)
@@ -168,7 +182,8 @@ SendQueue::Sent SendQueue::send_with_file(Connection& connection, std::size_t ma
   std::byte room[kReadPart];
   if (portion.size == ahead && ahead < max) {
     const std::size_t part = std::min({max - ahead, first_->left, sizeof(room)});
-    const long read = sys::read_at(first_->file.get(), room, part, first_->offset);
+    const long read = first_->file->read(connection.loop_state().loop(), {room, part},
+                                         first_->offset, OnFileRead{connection});
     if (read > 0) {
       portion.add(Bytes(room, static_cast<std::size_t>(read)));
     } else if (ahead == 0) {
@@ -192,9 +207,13 @@ void SendQueue::consume_file(std::size_t count) {
 }
 
 SendQueue::Sent SendQueue::send_file(Connection& connection, std::size_t max) {
-  const std::size_t part = std::min({max, first_->left, kFilePart});
+  const long ready =
+      first_->file->prepare(connection.loop_state().loop(), std::min(first_->left, kFilePart),
+                            first_->offset, OnFileRead{connection});
+  if (ready < 0) return {ready, false};
+  const std::size_t part = std::min(max, static_cast<std::size_t>(ready));
   const long sent =
-      connection.transport().send_file(connection, first_->file.get(), first_->offset, part);
+      connection.transport().send_file(connection, first_->file->fd(), first_->offset, part);
   if (sent == 0) return {-ENODATA, false};  // The file is shorter than declared.
   if (sent > 0) consume_file(static_cast<std::size_t>(sent));
   return {sent, sent == static_cast<long>(part)};

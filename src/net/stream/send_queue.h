@@ -14,7 +14,7 @@
 #include "base/array.h"
 #include "net/stream/shared_writes.h"
 #include "spate/net/buffer.h"
-#include "sys/descriptor.h"
+#include "spate/offload.h"
 
 namespace spate {
 
@@ -47,7 +47,7 @@ class SendQueue {
   // Called for bytes that wait for long: must not keep large blocks alive for a few bytes.
   void stop_sharing(Connection& connection);
   // Takes ownership of the file, unless it returns false.
-  bool append_file(int file, std::int64_t offset, std::size_t size);
+  bool append_file(int file, std::int64_t offset, std::size_t size, ThreadPool& pool);
   // Appends bytes and, with the first of them, duplicates of descriptors. Returns 0 or a negated
   // errno.
   long append_with(Bytes bytes, std::span<const int> descriptors);
@@ -58,6 +58,8 @@ class SendQueue {
     bool was_all;  // All bytes passed were taken.
   };
   Sent send(Connection& connection, std::size_t max);
+  // Returns whether a thread reads the file at the front: the connection is then called.
+  bool is_waiting() const;
 
  private:
   struct Attachment;

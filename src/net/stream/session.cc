@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/list_visit.h"
+#include "base/report_drained.h"
 #include "core/user_code.h"
 #include "spate/error.h"
 
@@ -25,7 +26,7 @@ SessionList::SessionList(Loop& loop, const void* type)
 
 SessionList::~SessionList() {
   drop_newcomers();
-  Visit::leave(visits_);
+  Visit::detach(visits_);
   destroy_all(live_);
   destroy_all(ended_);
 }
@@ -117,15 +118,10 @@ void SessionList::sweep() {
   while (Session* session = visit.take()) {
     if (!session->is_in_on_closed_) destroy(*session);
   }
-  if (!visit.has_list() || !empty() || pending_ != nullptr) return;
+  const auto is_drained = [&] { return visit.has_list() && empty() && pending_ == nullptr; };
+  if (!is_drained()) return;
   strays_.stop();
-  // Each call may destroy the list, open a session, or run the loop, which calls the others.
-  for (std::size_t left = done_.size(); left > 0 && !done_.empty(); --left) {
-    std::move_only_function<void()> done = std::move(done_.front());
-    done_.erase(done_.begin());
-    call_user("Sessions", done);
-    if (!visit.has_list() || !empty()) return;
-  }
+  report_drained(done_, [](auto& done) { call_user("Sessions", done); }, is_drained);
 }
 
 // ---- operations on all sessions

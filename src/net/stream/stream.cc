@@ -132,9 +132,10 @@ bool Stream::write(std::span<const Bytes> pieces) {
 bool Stream::write(Buffer&& buffer) {
   return connection() != nullptr && connection()->write(std::move(buffer));
 }
-std::error_code Stream::send_file(int file, std::uint64_t offset, std::uint64_t size) {
+std::error_code Stream::send_file(int file, std::uint64_t offset, std::uint64_t size,
+                                  ThreadPool& pool) {
   if (connection() == nullptr) return sys::error_code(-EPIPE);
-  return connection()->send_file(file, offset, size);
+  return connection()->send_file(file, offset, size, pool);
 }
 std::error_code Stream::send_descriptors(Bytes bytes, std::span<const int> descriptors) {
   if (connection() == nullptr) return sys::error_code(-EPIPE);

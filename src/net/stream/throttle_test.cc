@@ -33,7 +33,7 @@ TEST(ThrottleTest, ThrottleWithoutLimitsAllowsEverything) {
   EXPECT_EQ(throttle.allowance(Throttle::kWrite, kStart), SIZE_MAX);
 }
 
-TEST(ThrottleTest, BurstIsAvailableAtOnceFollowedByTheRate) {
+TEST(ThrottleTest, BurstIsAvailableAtOnceFollowedByRate) {
   Throttle throttle;
   throttle.set_limits({.read = {.bytes_per_second = 10'000, .burst = 800}, .write = {}});
   EXPECT_EQ(use_all(throttle, kStart, kStart + 1), 800u);
@@ -42,7 +42,7 @@ TEST(ThrottleTest, BurstIsAvailableAtOnceFollowedByTheRate) {
   EXPECT_LE(used, 10'000u);
 }
 
-TEST(ThrottleTest, UnusedAllowanceIsLimitedToTheBurst) {
+TEST(ThrottleTest, UnusedAllowanceIsLimitedToBurst) {
   Throttle throttle;
   throttle.set_limits({.read = {.bytes_per_second = 10'000, .burst = 800}, .write = {}});
   use_all(throttle, kStart, kStart + kNanoseconds);
@@ -68,7 +68,7 @@ TEST(ThrottleTest, RateIsKeptWhenAllowancesArePartlyUsed) {
   EXPECT_LE(used, 504'500u);
 }
 
-TEST(ThrottleTest, SharesAGroupsRateEvenly) {
+TEST(ThrottleTest, SharesGroupsRateEvenly) {
   RateGroup group({.read = {.bytes_per_second = 100'000, .burst = 8'000}, .write = {}});
   Throttle members[5];
   std::uint64_t used[5] = {};
@@ -136,7 +136,7 @@ TEST(ThrottleTest, ExtremeRatesAreAccepted) {
   EXPECT_EQ(fast.allowance(Throttle::kRead, kStart), 64u * 1024);
 }
 
-TEST(ThrottleTest, ChangedLimitsReturnTheUnusedAllowance) {
+TEST(ThrottleTest, ChangedLimitsReturnUnusedAllowance) {
   RateGroup group({.read = {.bytes_per_second = 1'000, .burst = 800}, .write = {}});
   Throttle changes;
   Throttle stays;
@@ -149,7 +149,7 @@ TEST(ThrottleTest, ChangedLimitsReturnTheUnusedAllowance) {
   EXPECT_EQ(use_all(stays, kStart, kStart + 1), 800u);
 }
 
-TEST(ThrottleTest, JoiningMemberUsesOnlyTheGroupAllowance) {
+TEST(ThrottleTest, JoiningMemberUsesOnlyGroupAllowance) {
   RateGroup group({.read = {.bytes_per_second = 1'000, .burst = 80}, .write = {}});
   Throttle throttle;
   throttle.set_limits({.read = {.bytes_per_second = 10'000, .burst = 800}, .write = {}});
@@ -158,7 +158,7 @@ TEST(ThrottleTest, JoiningMemberUsesOnlyTheGroupAllowance) {
   EXPECT_EQ(use_all(throttle, kStart, kStart + 1), 80u);
 }
 
-TEST(ThrottleTest, AllowanceIsTheSmallerOfOwnAndGroup) {
+TEST(ThrottleTest, AllowanceIsSmallerOfOwnAndGroup) {
   RateGroup group({.read = {.bytes_per_second = 100'000, .burst = 80'000}, .write = {}});
   Throttle throttle;
   throttle.set_limits({.read = {.bytes_per_second = 1'000, .burst = 800}, .write = {}});
@@ -166,7 +166,7 @@ TEST(ThrottleTest, AllowanceIsTheSmallerOfOwnAndGroup) {
   EXPECT_EQ(throttle.allowance(Throttle::kRead, kStart), 100u);
 }
 
-TEST(ThrottleTest, WaitIsShortenedWhenTheGroupLimitsChange) {
+TEST(ThrottleTest, WaitIsShortenedWhenGroupLimitsChange) {
   RateGroup group({.read = {.bytes_per_second = 1, .burst = 8}, .write = {}});
   Throttle throttle;
   throttle.join(&group);

@@ -5,11 +5,6 @@
 
 namespace spate {
 
-std::error_code error_of(long result) {
-  return result <= result_of(Error{}) ? make_error_code(static_cast<Error>(-4096 - result))
-                                      : sys::error_code(result);
-}
-
 ArrivedDescriptors::~ArrivedDescriptors() { close_descriptors({fds, count}); }
 
 long Transport::receive_own_way(Connection&, std::span<std::byte>) { return -EAGAIN; }

@@ -10,17 +10,14 @@
 #include <cstdint>
 #include <span>
 
+#include "core/result.h"
 #include "net/stream/connection.h"
-#include "net/stream/result.h"
 #include "sys/socket.h"
 
 namespace spate {
 
 class LoopStreams;
 class TlsEngine;
-
-// Returns the error of such a result.
-std::error_code error_of(long result);
 
 // Descriptors that arrived with bytes. The destructor closes those that were not taken.
 struct ArrivedDescriptors {

@@ -22,7 +22,7 @@ class WriteGatherTest : public ::testing::Test {
   WriteGather gather_;
 };
 
-TEST_F(WriteGatherTest, CopiesAreLimitedToTheCapacity) {
+TEST_F(WriteGatherTest, CopiesAreLimitedToCapacity) {
   gather_.begin(nullptr, {});
   const std::string piece(WriteGather::kLargestCopied, 'x');
   for (std::size_t size = 0; size < WriteGather::kCapacity; size += piece.size())
@@ -40,7 +40,7 @@ TEST_F(WriteGatherTest, LargeWritesAreNotCopied) {
   EXPECT_TRUE(gather_.empty());
 }
 
-TEST_F(WriteGatherTest, ReceivedDataIsWrittenWithoutACopy) {
+TEST_F(WriteGatherTest, ReceivedDataIsWrittenWithoutCopy) {
   const std::string arrived(2 * WriteGather::kCapacity, 'a');
   gather_.begin(nullptr, bytes_of(arrived));
   EXPECT_TRUE(gather_.add(bytes_of(arrived).first(20'000)));

@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/inotify.h>
 #include <sys/random.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
@@ -26,13 +25,16 @@
 #include <string_view>
 
 #include "sim/calls/returned.h"
+#include "sim/calls/simulation.h"
 #include "sim/calls/thread_calls.h"
-#include "sim/kernel/kernel.h"
 #include "sim/local/packets.h"
 #include "sim/local/pipe.h"
 #include "sim/local/stream.h"
 #include "sim/net/packet_socket.h"
 #include "sim/net/stream_socket.h"
+
+extern "C" ssize_t spate_sim_pread(int fd, void* data, std::size_t size, off_t offset);
+extern "C" int spate_sim_openat(int directory, const char* path, int flags, ...);
 
 namespace spate::sim {
 
@@ -51,7 +53,7 @@ template <class What>
 long with_socket(int fd, What what) {
   const std::shared_ptr<File> file = file_at(fd);
   if (file == nullptr) return returned(-EBADF);
-  Socket* socket = file->as_socket();
+  const std::shared_ptr<Socket> socket = file_cast<Socket>(file);
   return returned(socket == nullptr ? -ENOTSOCK : what(*socket));
 }
 
@@ -86,23 +88,22 @@ long move_messages(mmsghdr* messages, unsigned count, Move move) {
 
 // Busy polling (LoopOptions::spin) consumes simulated time, so that the World advances. The first
 // polls are free: a loop polls once per turn.
-Nanos end_of_look(Kernel& kernel) {
-  constexpr int kFreeLooks = 64;
-  constexpr Nanos kLook{1'000};
-  return ++kernel.looks_in_vain() > kFreeLooks ? kernel.now() + kLook : kernel.now();
+Nanos end_of_poll(Kernel& kernel) {
+  constexpr int kFreePolls = 64;
+  constexpr Nanos kPollTime{1'000};
+  return ++kernel.failed_polls() > kFreePolls ? kernel.now() + kPollTime : kernel.now();
 }
 
 long wait(int epoll, epoll_event* events, int capacity, Nanos timeout) {
-  const std::shared_ptr<File> file = file_at(epoll);
-  EpollSet* set = file == nullptr ? nullptr : file->as_set();
+  const std::shared_ptr<EpollSet> set = file_cast<EpollSet>(file_at(epoll));
   if (set == nullptr || capacity <= 0) return -EINVAL;
   Kernel& kernel = *Kernel::current();
   const std::span room(events, static_cast<std::size_t>(capacity));
-  const Nanos limit = timeout > Nanos{0} ? kernel.deadline(timeout) : end_of_look(kernel);
-  kernel.happen();
+  const Nanos limit = timeout > Nanos{0} ? kernel.deadline(timeout) : end_of_poll(kernel);
+  kernel.run_due_events();
   for (;;) {
     if (const std::size_t count = set->take(room); count != 0) {
-      kernel.looks_in_vain() = 0;
+      kernel.failed_polls() = 0;
       return static_cast<long>(count);
     }
     if (kernel.now() >= limit) return 0;
@@ -112,38 +113,41 @@ long wait(int epoll, epoll_event* events, int capacity, Nanos timeout) {
 }
 
 long control(int epoll, int operation, int fd, const epoll_event* event) {
-  const std::shared_ptr<File> set_file = file_at(epoll);
+  const std::shared_ptr<EpollSet> set = file_cast<EpollSet>(file_at(epoll));
   const std::shared_ptr<File> file = file_at(fd);
-  EpollSet* set = set_file == nullptr ? nullptr : set_file->as_set();
   if (set == nullptr) return -EINVAL;
   if (file == nullptr) return is_simulated(fd) ? -EBADF : -EOPNOTSUPP;
+  if (!file->is_pollable()) return -EPERM;
   return set->control(operation, fd, *file, event == nullptr ? epoll_event{} : *event);
 }
 
 template <class Local>
 std::shared_ptr<Local> make_local() {
-  Kernel& kernel = *Kernel::current();
-  return std::make_shared<Local>(kernel.local_names, kernel.network().memory, kernel.host);
+  Simulation& simulation = *Simulation::current();
+  return std::make_shared<Local>(simulation.local_names, simulation.network.memory,
+                                 simulation.host);
 }
 
 bool is_short_of_memory() {
-  Kernel& kernel = *Kernel::current();
-  return kernel.network().memory.is_short(kernel.host);
+  const Simulation& simulation = *Simulation::current();
+  return simulation.network.memory.is_short(simulation.host);
 }
 
 long open_socket(int family, int type) {
   const int kind = type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (family != AF_INET && family != AF_INET6 && family != AF_UNIX) return -EAFNOSUPPORT;
   if (kind != SOCK_STREAM && kind != SOCK_DGRAM) return -EPROTONOSUPPORT;
-  Kernel& kernel = *Kernel::current();
-  if (kernel.host == Kernel::kNoHost) return -ENETDOWN;
+  Simulation& simulation = *Simulation::current();
+  if (simulation.host == Kernel::kNoHost) return -ENETDOWN;
   if (is_short_of_memory()) return -ENOBUFS;
   const bool is_stream = kind == SOCK_STREAM;
-  if (family == AF_UNIX && is_stream) return kernel.open(make_local<LocalStream>());
-  if (family == AF_UNIX) return kernel.open(make_local<LocalPackets>());
+  if (family == AF_UNIX && is_stream) return simulation.open(make_local<LocalStream>());
+  if (family == AF_UNIX) return simulation.open(make_local<LocalPackets>());
   if (is_stream)
-    return kernel.open(std::make_shared<StreamSocket>(kernel.network(), kernel.host, family));
-  return kernel.open(std::make_shared<PacketSocket>(kernel.network(), kernel.host, family));
+    return simulation.open(
+        std::make_shared<StreamSocket>(simulation.network, simulation.host, family));
+  return simulation.open(
+      std::make_shared<PacketSocket>(simulation.network, simulation.host, family));
 }
 
 // Opens both, or none.
@@ -185,10 +189,10 @@ long accept(Socket& listener, sockaddr* peer, socklen_t* size) {
   return fd;
 }
 
-// Sends a file of the system to a socket.
+// Sends a file of a disk or of the system to a socket.
 long send_file(Socket& socket, int file, off_t* offset, std::size_t size) {
   char piece[16 * 1024];
-  const ssize_t count = ::pread(file, piece, std::min(size, sizeof(piece)), *offset);
+  const ssize_t count = spate_sim_pread(file, piece, std::min(size, sizeof(piece)), *offset);
   if (count <= 0) return count < 0 ? -errno : 0;
   const long sent = with_message(piece, static_cast<std::size_t>(count),
                                  [&](const msghdr& message) { return socket.send(message); });
@@ -221,6 +225,7 @@ timespec spec_of(Nanos time) {
 using spate::Nanos;
 using spate::sim::File;
 using spate::sim::Kernel;
+using spate::sim::Simulation;
 using spate::sim::Socket;
 namespace sim = spate::sim;
 
@@ -265,10 +270,10 @@ int spate_sim_fcntl(int fd, int command, ...) {
 }
 
 int spate_sim_pipe2(int* fds, int flags) {
-  Kernel* kernel = Kernel::current();
-  if (kernel == nullptr) return ::pipe2(fds, flags);
+  Simulation* simulation = Simulation::current();
+  if (simulation == nullptr) return ::pipe2(fds, flags);
   if (sim::is_short_of_memory()) return sim::returned_int(-ENFILE);  // As Linux reports it.
-  const auto [reader, writer] = sim::make_pipe(kernel->network().memory, kernel->host);
+  const auto [reader, writer] = sim::make_pipe(simulation->network.memory, simulation->host);
   return sim::returned_int(sim::open_both(reader, writer, fds));
 }
 
@@ -280,9 +285,9 @@ int spate_sim_poll(pollfd* fds, nfds_t count, int timeout_ms) {
 
 // Paths of unix sockets are the World's; a socket of the system is treated as missing.
 int spate_sim_lstat(const char* path, struct stat* status) {
-  Kernel* kernel = Kernel::current();
-  if (kernel == nullptr) return ::lstat(path, status);
-  if (kernel->local_names.has_path(kernel->host, path)) {
+  Simulation* simulation = Simulation::current();
+  if (simulation == nullptr) return ::lstat(path, status);
+  if (simulation->local_names.has_path(simulation->host, path)) {
     *status = {};
     status->st_mode = S_IFSOCK | 0777;
     return 0;
@@ -292,9 +297,9 @@ int spate_sim_lstat(const char* path, struct stat* status) {
 }
 
 int spate_sim_unlink(const char* path) {
-  Kernel* kernel = Kernel::current();
-  if (kernel == nullptr) return ::unlink(path);
-  return sim::returned_int(kernel->local_names.remove(kernel->host, path));
+  Simulation* simulation = Simulation::current();
+  if (simulation == nullptr) return ::unlink(path);
+  return sim::returned_int(simulation->local_names.remove(simulation->host, path));
 }
 
 int spate_sim_open(const char* path, int flags, ...) {
@@ -302,18 +307,21 @@ int spate_sim_open(const char* path, int flags, ...) {
   va_start(list, flags);
   const auto mode = static_cast<mode_t>(va_arg(list, int));
   va_end(list);
-  Kernel* kernel = Kernel::current();
+  Simulation* simulation = Simulation::current();
+  if (simulation != nullptr && simulation->disks.find(path).tree != nullptr)
+    return spate_sim_openat(AT_FDCWD, path, flags, mode);
   const bool is_hosts = std::string_view(path) == "/etc/hosts";
-  if (kernel != nullptr && (flags & O_CREAT) != 0) return sim::returned_int(-EROFS);
-  if (kernel == nullptr || !is_hosts || kernel->hosts_file.empty())
+  if (simulation != nullptr && (flags & O_CREAT) != 0) return sim::returned_int(-EROFS);
+  if (simulation == nullptr || !is_hosts || simulation->hosts_file.empty())
     return ::open(path, flags, mode);
-  return sim::returned_int(kernel->open(std::make_shared<sim::TextFile>(kernel->hosts_file)));
+  return sim::returned_int(
+      simulation->open(std::make_shared<sim::TextFile>(simulation->hosts_file)));
 }
 
 int spate_sim_eventfd(unsigned count, int flags) {
   Kernel* kernel = Kernel::current();
   if (kernel == nullptr) return ::eventfd(count, flags);
-  return sim::returned_int(kernel->open(std::make_shared<sim::EventCounter>()));
+  return sim::returned_int(kernel->open(std::make_shared<sim::EventCounter>(count)));
 }
 
 int spate_sim_timerfd_create(int clock, int flags) {
@@ -464,12 +472,6 @@ ssize_t spate_sim_sendfile(int fd, int file, off_t* offset, std::size_t size) {
       fd, [&](Socket& socket) { return sim::send_file(socket, file, offset, size); });
 }
 
-// Whether a page is in memory depends on the machine.
-ssize_t spate_sim_preadv2(int fd, const iovec* pieces, int count, off_t offset, int flags) {
-  if (Kernel::current() != nullptr) return sim::returned(-EOPNOTSUPP);
-  return ::preadv2(fd, pieces, count, offset, flags);
-}
-
 int spate_sim_shutdown(int fd, int how) {
   if (!sim::is_simulated(fd)) return ::shutdown(fd, how);
   return static_cast<int>(
@@ -518,11 +520,6 @@ int spate_sim_pselect(int end, fd_set* read, fd_set* write, fd_set* except, cons
                       const sigset_t* mask) {
   if (Kernel::current() != nullptr) return sim::returned_int(-ENOSYS);
   return ::pselect(end, read, write, except, timeout, mask);
-}
-
-int spate_sim_inotify_init1(int flags) {
-  if (Kernel::current() != nullptr) return sim::returned_int(-ENOSYS);
-  return ::inotify_init1(flags);
 }
 
 // io_uring and openat2, for which the library has alternatives, and calls it needs.

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "sim/calls/real_faults.h"
-#include "sim/kernel/kernel.h"
+#include "sim/calls/simulation.h"
 
 extern "C" int spate_sim_getsockopt(int fd, int level, int name, void* value, socklen_t* size);
 
@@ -29,25 +29,25 @@ namespace {
 using Verdict = CallFaults::Verdict;
 
 // Uses the faults of the World, or of the process where there is no World.
-Verdict befalls(Call call) {
-  Kernel* kernel = Kernel::current();
-  if (kernel == nullptr) {
+Verdict fault_of(Call call) {
+  Simulation* simulation = Simulation::current();
+  if (simulation == nullptr) {
     CallFaults* faults = faults_of_process();
     return faults == nullptr ? Verdict{} : faults->decide(call);
   }
-  if (kernel->call_faults == nullptr || kernel->host == Kernel::kNoHost) return {};
-  const Verdict verdict = kernel->call_faults->decide(call);
+  if (simulation->call_faults == nullptr || simulation->host == Kernel::kNoHost) return {};
+  const Verdict verdict = simulation->call_faults->decide(call);
   const Event fault{.kind = EventKind::failed,
-                    .from = kernel->host,
+                    .from = simulation->host,
                     .what = name_of(call),
                     .text = std::string(name_of_error(verdict.error))};
-  return verdict && kernel->strikes(fault) ? verdict : Verdict{};
+  return verdict && simulation->injects(fault) ? verdict : Verdict{};
 }
 
 // Calls `go`, unless the call must fail.
 template <class Go>
 auto unless_failed(Call call, Go go) -> decltype(go()) {
-  const Verdict verdict = befalls(call);
+  const Verdict verdict = fault_of(call);
   if (verdict.error == 0) return go();
   errno = verdict.error;
   return -1;
@@ -56,7 +56,7 @@ auto unless_failed(Call call, Go go) -> decltype(go()) {
 // Calls `go` with the part of `size` that it may move.
 template <class Go>
 auto with_less(Call call, std::size_t size, Go go) -> decltype(go(size)) {
-  const Verdict verdict = befalls(call);
+  const Verdict verdict = fault_of(call);
   if (verdict.error == 0) return go(verdict.shortened(size));
   errno = verdict.error;
   return -1;
@@ -96,7 +96,7 @@ std::vector<iovec> first_of(const iovec* pieces, std::size_t count, std::size_t 
 // Calls `go` with a message shortened to the bytes that may be moved.
 template <class Message, class Go>
 ssize_t with_less_of(Call call, int fd, Message& message, Go go) {
-  const Verdict verdict = befalls(call);
+  const Verdict verdict = fault_of(call);
   if (verdict.error != 0) return errno = verdict.error, -1;
   const std::size_t whole = size_of(message.msg_iov, message.msg_iovlen);
   const std::size_t size = shortened(verdict, fd, whole);
@@ -137,6 +137,11 @@ int spate_sim_epoll_ctl(int epoll, int operation, int fd, epoll_event* event);
 int spate_sim_epoll_wait(int epoll, epoll_event* events, int capacity, int timeout_ms);
 int spate_sim_epoll_pwait2(int epoll, epoll_event* events, int capacity, const timespec* timeout,
                            const sigset_t* mask);
+int spate_sim_fsync(int fd);
+int spate_sim_openat(int directory, const char* path, int flags, ...);
+ssize_t spate_sim_preadv(int fd, const iovec* pieces, int count, off_t offset);
+ssize_t spate_sim_pwritev(int fd, const iovec* pieces, int count, off_t offset);
+int spate_sim_rename(const char* from, const char* to);
 int spate_sim_eventfd(unsigned count, int flags);
 ssize_t spate_sim_getrandom(void* data, std::size_t size, unsigned flags);
 int spate_sim_listen(int fd, int backlog);
@@ -200,34 +205,35 @@ int spate_faulty_open(const char* path, int flags, ...) {
   return sim::unless_failed(Call::open, [&] { return spate_sim_open(path, flags, mode); });
 }
 
-// ---- files, which are the system's
+// ---- files
 
 int spate_faulty_openat(int directory, const char* path, int flags, ...) {
   std::va_list list;
   va_start(list, flags);
   const int mode = va_arg(list, int);
   va_end(list);
-  return sim::unless_failed(Call::open, [&] { return ::openat(directory, path, flags, mode); });
+  return sim::unless_failed(Call::open,
+                            [&] { return spate_sim_openat(directory, path, flags, mode); });
 }
 
 ssize_t spate_faulty_preadv(int fd, const iovec* pieces, int count, off_t offset) {
   return sim::with_fewer(Call::read, pieces, count, [&](const iovec* first, int fewer) {
-    return ::preadv(fd, first, fewer, offset);
+    return spate_sim_preadv(fd, first, fewer, offset);
   });
 }
 
 ssize_t spate_faulty_pwritev(int fd, const iovec* pieces, int count, off_t offset) {
   return sim::with_fewer(Call::write, pieces, count, [&](const iovec* first, int fewer) {
-    return ::pwritev(fd, first, fewer, offset);
+    return spate_sim_pwritev(fd, first, fewer, offset);
   });
 }
 
 int spate_faulty_fsync(int fd) {
-  return sim::unless_failed(Call::fsync, [&] { return ::fsync(fd); });
+  return sim::unless_failed(Call::fsync, [&] { return spate_sim_fsync(fd); });
 }
 
 int spate_faulty_rename(const char* from, const char* to) {
-  return sim::unless_failed(Call::rename, [&] { return ::rename(from, to); });
+  return sim::unless_failed(Call::rename, [&] { return spate_sim_rename(from, to); });
 }
 
 // ---- descriptors of the World
@@ -309,7 +315,7 @@ int spate_faulty_accept4(int fd, sockaddr* peer, socklen_t* size, int flags) {
 }
 
 ssize_t spate_faulty_recv(int fd, void* data, std::size_t size, int flags) {
-  const auto verdict = sim::befalls(Call::recv);
+  const auto verdict = sim::fault_of(Call::recv);
   if (verdict.error != 0) return errno = verdict.error, -1;
   return spate_sim_recv(fd, data, sim::shortened(verdict, fd, size), flags);
 }
@@ -332,7 +338,7 @@ int spate_faulty_recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, 
 }
 
 ssize_t spate_faulty_send(int fd, const void* data, std::size_t size, int flags) {
-  const auto verdict = sim::befalls(Call::send);
+  const auto verdict = sim::fault_of(Call::send);
   if (verdict.error != 0) return errno = verdict.error, -1;
   return spate_sim_send(fd, data, sim::shortened(verdict, fd, size), flags);
 }
@@ -378,7 +384,7 @@ ssize_t spate_faulty_getrandom(void* data, std::size_t size, unsigned flags) {
 
 int spate_faulty_pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                                 void* (*body)(void*), void* argument) {
-  if (const auto verdict = sim::befalls(Call::thread); verdict.error != 0) return verdict.error;
+  if (const auto verdict = sim::fault_of(Call::thread); verdict.error != 0) return verdict.error;
   return spate_sim_pthread_create(thread, attributes, body, argument);
 }
 
@@ -386,7 +392,7 @@ int spate_faulty_posix_spawnp(pid_t* process, const char* file,
                               const posix_spawn_file_actions_t* actions,
                               const posix_spawnattr_t* attributes, char* const* arguments,
                               char* const* environment) {
-  if (const auto verdict = sim::befalls(Call::spawn); verdict.error != 0) return verdict.error;
+  if (const auto verdict = sim::fault_of(Call::spawn); verdict.error != 0) return verdict.error;
   return spate_sim_posix_spawnp(process, file, actions, attributes, arguments, environment);
 }
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <memory>
 
-#include "sim/kernel/kernel.h"
+#include "sim/calls/simulation.h"
 #include "sim/net/name_channel.h"
 
 using spate::sim::Kernel;
@@ -26,10 +26,10 @@ NameChannel& ours(ares_channel channel) { return *reinterpret_cast<NameChannel*>
 extern "C" {
 
 int spate_sim_ares_init_options(ares_channel* channel, ares_options* options, int mask) {
-  Kernel* kernel = Kernel::current();
-  if (kernel == nullptr) return ::ares_init_options(channel, options, mask);
+  sim::Simulation* simulation = sim::Simulation::current();
+  if (simulation == nullptr) return ::ares_init_options(channel, options, mask);
   *channel = reinterpret_cast<ares_channel>(
-      std::make_unique<sim::NameChannel>(*kernel, *options, mask).release());
+      std::make_unique<sim::NameChannel>(simulation->network, *options, mask).release());
   return ARES_SUCCESS;
 }
 

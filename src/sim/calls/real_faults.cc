@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "sim/environment.h"
+#include "sim/kernel/environment.h"
 
 namespace spate::sim {
 

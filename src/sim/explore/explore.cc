@@ -4,11 +4,10 @@
 #include <cerrno>
 #include <map>
 
-#include "sim/environment.h"
 #include "sim/explore/play.h"
 #include "sim/explore/shrink.h"
+#include "sim/kernel/environment.h"
 #include "sim/kernel/kernel.h"
-#include "sim/net/tcp.h"
 
 namespace spate::sim {
 
@@ -147,7 +146,7 @@ void note(std::string_view text) {
   if (Kernel* kernel = Kernel::current())
     kernel->note({.kind = EventKind::noted,
                   .from = kernel->host,
-                  .print = print_of(text),
+                  .hash = hash_of(text),
                   .text = std::string(text)});
 }
 

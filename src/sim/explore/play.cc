@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "sim/explore/letter.h"
+#include "sim/explore/serialized_play.h"
 #include "sim/kernel/kernel.h"
 
 namespace spate::sim {
@@ -15,7 +15,7 @@ namespace spate::sim {
 namespace {
 
 std::vector<std::string> lines_of(const std::vector<Event>& events) {
-  const std::vector<std::string> hosts = Kernel::current()->surroundings().host_names();
+  const std::vector<std::string> hosts = Kernel::current()->world().host_names();
   std::vector<std::string> lines;
   for (const Event& event : events) lines.push_back(line_of(event, hosts));
   return lines;
@@ -47,14 +47,14 @@ Play failed_play(std::string name) {
   return play;
 }
 
-Play end_of(pid_t child, const std::string& letter) {
+Play end_of(pid_t child, const std::string& bytes) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
   if (WIFSIGNALED(status))
     return failed_play(std::string("the program ends: ") + ::strsignal(WTERMSIG(status)));
   if (WEXITSTATUS(status) != 0)
     return failed_play("the program calls exit(" + std::to_string(WEXITSTATUS(status)) + ')');
-  std::optional<Play> play = read_letter(letter);
+  std::optional<Play> play = parse_play(bytes);
   return play ? std::move(*play) : failed_play("the program calls exit(0)");
 }
 
@@ -68,7 +68,7 @@ Findings::Failure failure_of(std::string_view name) {
   return {.name = std::string(name),
           .time = kernel.since_beginning(),
           .events = lines_of(last),
-          .state = kernel.surroundings().describe()};
+          .state = kernel.world().describe()};
 }
 
 Play play(const Trial& trial, const Program& program) {
@@ -92,13 +92,13 @@ Play play_apart(const Trial& trial, const Program& program) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::close(ends[0]);
-    write_all(ends[1], write_letter(play(trial, program)));
+    write_all(ends[1], serialize(play(trial, program)));
     ::_exit(0);
   }
   ::close(ends[1]);
-  const std::string letter = read_all(ends[0]);
+  const std::string bytes = read_all(ends[0]);
   ::close(ends[0]);
-  return child < 0 ? failed_play("there is no other process") : end_of(child, letter);
+  return child < 0 ? failed_play("there is no other process") : end_of(child, bytes);
 }
 
 }  // namespace spate::sim

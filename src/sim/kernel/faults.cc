@@ -5,7 +5,7 @@
 
 namespace spate::sim {
 
-bool Faults::strike(Event event, History& history) {
+bool Faults::inject(Event event, History& history) {
   event.number = ++count_;
   if (only_ && !std::ranges::binary_search(*only_, count_)) return false;
   history.note(event);

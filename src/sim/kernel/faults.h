@@ -15,7 +15,7 @@ class Faults {
   // Limits the faults that take effect to these numbers, in ascending order.
   void let_pass(std::vector<std::uint64_t> only) { only_ = std::move(only); }
   // Counts the next fault, and returns whether it takes effect; then it is recorded as `event`.
-  bool strike(Event event, History& history);
+  bool inject(Event event, History& history);
 
   // Returns the number of faults.
   std::uint64_t count() const { return count_; }

@@ -29,11 +29,16 @@ void File::changed() {
   for (Watch* watch : watches_) watch->set->queue(*watch);
 }
 
+std::uint32_t EventCounter::ready() const {
+  return (count_ != 0 ? EPOLLIN : 0u) | (count_ < kMost ? EPOLLOUT : 0u);
+}
+
 long EventCounter::read(std::span<std::byte> room) {
   if (room.size() < sizeof(count_)) return -EINVAL;
   if (count_ == 0) return -EAGAIN;
   std::memcpy(room.data(), &count_, sizeof(count_));
   count_ = 0;
+  changed();
   return sizeof(count_);
 }
 
@@ -41,7 +46,8 @@ long EventCounter::write(std::span<const std::byte> bytes) {
   std::uint64_t more = 0;
   if (bytes.size() < sizeof(more)) return -EINVAL;
   std::memcpy(&more, bytes.data(), sizeof(more));
-  if (more > UINT64_MAX - 1 - count_) return -EAGAIN;
+  if (more > kMost) return -EINVAL;
+  if (more > kMost - count_) return -EAGAIN;
   count_ += more;
   changed();
   return sizeof(more);
@@ -62,7 +68,7 @@ EpollSet::~EpollSet() {
 }
 
 std::uint32_t EpollSet::ready(const Watch& watch) {
-  return watch.file->ready() & (watch.wish.events | EPOLLERR | EPOLLHUP);
+  return watch.file->ready() & (watch.interest.events | EPOLLERR | EPOLLHUP);
 }
 
 std::uint32_t EpollSet::ready() const {
@@ -87,13 +93,13 @@ void EpollSet::forget(Watch& watch) {
   if (found->second.empty()) watches_.erase(found);
 }
 
-long EpollSet::control(int operation, int fd, File& file, const epoll_event& wish) {
+long EpollSet::control(int operation, int fd, File& file, const epoll_event& interest) {
   if (&file == this) return -EINVAL;
   std::vector<std::unique_ptr<Watch>>& those = watches_[fd];
   const auto found = std::ranges::find(those, &file, [](const auto& watch) { return watch->file; });
   if (operation == EPOLL_CTL_ADD && found != those.end()) return -EEXIST;
   if (operation == EPOLL_CTL_ADD) {
-    Watch& made = *those.emplace_back(std::make_unique<Watch>(fd, &file, this, wish));
+    Watch& made = *those.emplace_back(std::make_unique<Watch>(fd, &file, this, interest));
     file.watches_.push_back(&made);
     return queue(made), 0;
   }
@@ -102,7 +108,7 @@ long EpollSet::control(int operation, int fd, File& file, const epoll_event& wis
     return -ENOENT;
   }
   if (operation == EPOLL_CTL_DEL) return forget(**found), 0;
-  (*found)->wish = wish;
+  (*found)->interest = interest;
   return queue(**found), 0;
 }
 
@@ -113,8 +119,8 @@ std::size_t EpollSet::take(std::span<epoll_event> room) {
     drop(watch);
     const std::uint32_t events = ready(watch);
     if (events == 0) continue;
-    room[count++] = {.events = events, .data = watch.wish.data};
-    if ((watch.wish.events & EPOLLET) != 0) continue;
+    room[count++] = {.events = events, .data = watch.interest.data};
+    if ((watch.interest.events & EPOLLET) != 0) continue;
     watch.place = queued_.insert(queued_.end(), &watch);
     watch.is_queued = true;
   }

@@ -19,14 +19,17 @@ namespace spate::sim {
 
 class EpollSet;
 class File;
-class Socket;
+
+// Its address identifies the class T of a file (file_cast()).
+template <class T>
+inline constexpr char kFileTag = 0;
 
 // An entry of an epoll set.
 struct Watch {
   int fd;
   File* file;
   EpollSet* set;
-  epoll_event wish;
+  epoll_event interest;
   std::list<Watch*>::iterator place{};  // Valid if is_queued.
   bool is_queued = false;
 };
@@ -51,9 +54,10 @@ class File {
   // Returns a duplicate of a real descriptor, if this has one; otherwise -1.
   virtual int open_again() const { return -1; }
 
-  // Return the derived type, for calls that work on one kind only.
-  virtual EpollSet* as_set() { return nullptr; }
-  virtual Socket* as_socket() { return nullptr; }
+  // Returns &kFileTag<T>, for a T that file_cast() can return.
+  virtual const char* tag() const { return nullptr; }
+  // Returns whether epoll can watch it.
+  virtual bool is_pollable() const { return true; }
 
   // Called when its host has memory again.
   virtual void on_memory() {}
@@ -66,15 +70,25 @@ class File {
   std::vector<Watch*> watches_;
 };
 
+// Returns `file` as a T, or nullptr if it is none. The library has no RTTI.
+template <class T>
+std::shared_ptr<T> file_cast(const std::shared_ptr<File>& file) {
+  const bool is_one = file != nullptr && file->tag() == &kFileTag<T>;
+  return is_one ? std::static_pointer_cast<T>(file) : nullptr;
+}
+
 // eventfd(2).
 class EventCounter final : public File {
  public:
-  std::uint32_t ready() const override { return EPOLLOUT | (count_ != 0 ? EPOLLIN : 0u); }
+  explicit EventCounter(std::uint64_t count = 0) : count_(count) {}
+  std::uint32_t ready() const override;
   long read(std::span<std::byte> room) override;
   long write(std::span<const std::byte> bytes) override;
 
  private:
-  std::uint64_t count_ = 0;
+  static constexpr std::uint64_t kMost = UINT64_MAX - 1;
+
+  std::uint64_t count_;
 };
 
 // A timer that never expires: no clock is ever set in a World.
@@ -107,10 +121,10 @@ class DeadFile final : public File {
 class EpollSet final : public File {
  public:
   ~EpollSet() override;
-  EpollSet* as_set() override { return this; }
+  const char* tag() const override { return &kFileTag<EpollSet>; }
   std::uint32_t ready() const override;
 
-  long control(int operation, int fd, File& file, const epoll_event& wish);
+  long control(int operation, int fd, File& file, const epoll_event& interest);
   // Copies at most `room.size()` events. Reported entries move to the end of the queue.
   std::size_t take(std::span<epoll_event> room);
 

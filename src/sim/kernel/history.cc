@@ -1,6 +1,8 @@
 #include "sim/kernel/history.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <utility>
 
 namespace spate::sim {
@@ -35,7 +37,7 @@ std::string_view name_of(EventKind kind) {
       return "comes twice";
     case EventKind::overtaken:
       return "is overtaken";
-    case EventKind::struck:
+    case EventKind::injected:
       return "strikes";
     case EventKind::failed:
       return "fails";
@@ -43,14 +45,29 @@ std::string_view name_of(EventKind kind) {
   std::unreachable();
 }
 
+// Independent of byte order.
+std::uint64_t word_of(std::string_view bytes) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, bytes.data(), bytes.size());
+  return std::endian::native == std::endian::little ? word : __builtin_bswap64(word);
+}
+
 bool is_fault(EventKind kind) { return kind >= EventKind::lost; }
 
 }  // namespace
 
+std::uint64_t hash_of(std::string_view bytes) {
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  std::uint64_t hash = mix(bytes.size());
+  for (; bytes.size() >= kWord; bytes.remove_prefix(kWord))
+    hash = mix(hash ^ word_of(bytes.substr(0, kWord)));
+  return bytes.empty() ? hash : mix(hash ^ word_of(bytes));
+}
+
 void History::note(const Event& event) {
   note(static_cast<std::uint64_t>(event.time.count()));
   note(static_cast<std::uint64_t>(event.kind) << 56 ^ event.number);
-  note(event.print);
+  note(event.hash);
   if (keeps_all_) {
     if (kept_.size() < kMost) kept_.push_back(event);
   } else if (kept_.size() < kLast) {

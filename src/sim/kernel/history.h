@@ -27,8 +27,8 @@ enum class EventKind : std::uint8_t {
   lost,
   doubled,
   overtaken,
-  struck,  // Injected by the program: World::inject_fault().
-  failed,  // A system call.
+  injected,  // Injected by the program: World::inject_fault().
+  failed,    // A system call.
 };
 
 // `from` and `to` are host numbers.
@@ -38,7 +38,7 @@ struct Event {
   int to = -1;
   Nanos time{0};             // World time.
   std::uint64_t number = 0;  // The number of the connection or fault.
-  std::uint64_t print = 0;   // A hash of the contents.
+  std::uint64_t hash = 0;    // A hash of the contents.
   std::string_view what{};   // Has static storage.
   std::size_t size = 0;
   std::string text{};
@@ -67,6 +67,8 @@ class History {
   std::vector<Event> kept_;
 };
 
+// Returns a hash of the bytes, for the trace.
+std::uint64_t hash_of(std::string_view bytes);
 // Formats "1.908000000 s".
 std::string seconds_of(Nanos time);
 // Formats one line, without its end.

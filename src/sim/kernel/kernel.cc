@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "sim/environment.h"
+#include "sim/kernel/environment.h"
 #include "sim/kernel/socket.h"
-#include "sim/net/tcp.h"
 #include "spate/assert.h"
 
 namespace spate::sim {
@@ -17,8 +16,8 @@ thread_local Kernel* here = nullptr;
 
 }  // namespace
 
-Kernel::Kernel(std::uint64_t seed, Surroundings& surroundings)
-    : seed_(seed), surroundings_(surroundings), now_(kBeginning) {
+Kernel::Kernel(std::uint64_t seed, WorldInterface& world)
+    : seed_(seed), world_(world), now_(kBeginning) {
   SPATE_ASSERT(here == nullptr);
   here = this;
 }
@@ -27,25 +26,24 @@ Kernel::~Kernel() { here = nullptr; }
 
 void Kernel::close_all() {
   for (Descriptor& one : files_) one.file = nullptr;
-  local_names.drop_all();
   open_counts_.clear();
 }
 
 void Kernel::note_local(std::string_view bytes) {
-  note({.kind = EventKind::local, .from = host, .print = print_of(bytes), .size = bytes.size()});
+  note({.kind = EventKind::local, .from = host, .hash = hash_of(bytes), .size = bytes.size()});
 }
 
 Kernel* Kernel::current() { return here; }
 
-void Kernel::at(Nanos time, Happening happening) {
-  happenings_.emplace(std::pair{std::max(time, now_), ++happening_count_}, std::move(happening));
+void Kernel::at(Nanos time, ScheduledEvent event) {
+  scheduled_.emplace(std::pair{std::max(time, now_), ++scheduled_count_}, std::move(event));
 }
 
-bool Kernel::happen() {
-  const std::pair<Nanos, std::uint64_t> end{now_, happening_count_};
+bool Kernel::run_due_events() {
+  const std::pair<Nanos, std::uint64_t> end{now_, scheduled_count_};
   bool any = false;
-  while (!happenings_.empty() && happenings_.begin()->first <= end) {
-    auto first = happenings_.extract(happenings_.begin());
+  while (!scheduled_.empty() && scheduled_.begin()->first <= end) {
+    auto first = scheduled_.extract(scheduled_.begin());
     first.mapped()();
     any = true;
   }
@@ -71,22 +69,21 @@ void Kernel::join_thread(std::uint64_t number) {
 
 Step Kernel::sleep(Nanos limit, Thread::Ready ready) {
   Thread* thread = Thread::current();
-  if (thread == nullptr) return surroundings_.step(limit);
+  if (thread == nullptr) return world_.step(limit);
   thread->wait(std::move(ready), limit);
   return Step::went_on;
 }
 
-int& Kernel::looks_in_vain() {
+int& Kernel::failed_polls() {
   Thread* thread = Thread::current();
-  return thread == nullptr ? looks_in_vain_ : thread->looks_in_vain;
+  return thread == nullptr ? failed_polls_ : thread->failed_polls;
 }
 
 void Kernel::wait(const Thread::Ready& ready, Nanos limit) {
   if (Thread* thread = Thread::current()) return thread->wait(ready, limit);
   waiting_hosts_.push_back(host);
   while (!ready() && now_ < limit) {
-    const bool goes_on =
-        hurries ? surroundings_.step_threads() : surroundings_.step(limit) <= Step::idle;
+    const bool goes_on = is_tearing_down ? world_.step_threads() : world_.step(limit) <= Step::idle;
     if (!goes_on) waits_in_vain();
   }
   waiting_hosts_.pop_back();
@@ -94,7 +91,7 @@ void Kernel::wait(const Thread::Ready& ready, Nanos limit) {
 
 // Reported in every build: the World would wait for ever.
 void Kernel::waits_in_vain() const {
-  print_line(surroundings_.describe());
+  print_line(world_.describe());
   rule_broken(std::source_location::current(), "what code of a World waits for will happen",
               "nobody else in the World has anything left to do");
 }
@@ -199,7 +196,7 @@ void Kernel::crash(int crashed, const std::function<void(Socket&)>& close) {
     --open_counts_[crashed];
     ++open_counts_[kCrashed];
     one.host = kCrashed;
-    Socket* socket = one.file->as_socket();
+    const std::shared_ptr<Socket> socket = file_cast<Socket>(one.file);
     if (socket == nullptr) continue;
     // Objects of the crashed program may still use and close the number.
     close(*socket);

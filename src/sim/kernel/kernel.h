@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "base/mix.h"
-#include "sim/calls/call_faults.h"
 #include "sim/kernel/clock.h"
 #include "sim/kernel/faults.h"
 #include "sim/kernel/file.h"
@@ -21,14 +20,12 @@
 #include "sim/kernel/history.h"
 #include "sim/kernel/processes.h"
 #include "sim/kernel/thread.h"
-#include "sim/local/names.h"
-#include "sim/net/zone.h"
 #include "spate/offload.h"
 #include "spate/time.h"
 
 namespace spate::sim {
 
-class Network;
+class Socket;
 
 // The result of a step of the World.
 enum class Step : std::uint8_t {
@@ -39,12 +36,11 @@ enum class Step : std::uint8_t {
 };
 
 // The World around a kernel. It advances while a loop sleeps.
-class Surroundings {
+class WorldInterface {
  public:
   virtual Step step(Nanos limit) = 0;
   // Runs threads only. False if none can run.
   virtual bool step_threads() = 0;
-  virtual Network& network() = 0;
   // Returns nullptr while the host is down.
   virtual Loop* loop_of(int host) = 0;
   // Returns lines that describe all waits.
@@ -52,7 +48,7 @@ class Surroundings {
   virtual std::vector<std::string> host_names() const = 0;
 
  protected:
-  ~Surroundings() = default;
+  ~WorldInterface() = default;
 };
 
 // The purpose of a random number: an additional draw for one purpose does not affect the others.
@@ -65,15 +61,18 @@ enum class Purpose : std::uint64_t {
   duplicate,
   reorder,
   scenario,
-  strike,
+  inject,
   call,
   thread,
-  name
+  name,
+  disk
 };
 
+// The devices of a World, such as its network, are a Simulation's (sim/calls/simulation.h). Each
+// Kernel is the base of one.
 class Kernel {
  public:
-  using Happening = std::move_only_function<void()>;
+  using ScheduledEvent = std::move_only_function<void()>;
 
   // Simulated descriptors begin here; lower ones are the system's.
   static constexpr int kFirstDescriptor = 1024;
@@ -83,8 +82,6 @@ class Kernel {
   // The monotonic clock when the World begins, as if the machines had been up for an hour.
   static constexpr Nanos kBeginning = std::chrono::hours{1};
 
-  Kernel(std::uint64_t seed, Surroundings& surroundings);
-  ~Kernel();
   Kernel(const Kernel&) = delete;
   Kernel& operator=(const Kernel&) = delete;
 
@@ -94,17 +91,16 @@ class Kernel {
   // ---- time
   Nanos now() const { return now_; }
   void move_to(Nanos time) { now_ = time; }
-  void at(Nanos time, Happening happening);
+  void at(Nanos time, ScheduledEvent event);
   // Returns the time of the next scheduled event; kForever without one.
-  Nanos next() const { return happenings_.empty() ? kForever : happenings_.begin()->first.first; }
+  Nanos next() const { return scheduled_.empty() ? kForever : scheduled_.begin()->first.first; }
   // Calls all events that are due, except those that become due meanwhile. Returns whether any was
   // due.
-  bool happen();
+  bool run_due_events();
   // Called by a loop that sleeps: advances the World. On a thread, returns when `ready`.
   Step sleep(Nanos limit, Thread::Ready ready);
-  Network& network() { return surroundings_.network(); }
-  Loop* loop_of(int of_host) { return surroundings_.loop_of(of_host); }
-  const Surroundings& surroundings() const { return surroundings_; }
+  Loop* loop_of(int of_host) { return world_.loop_of(of_host); }
+  const WorldInterface& world() const { return world_; }
   // Return the clocks of the running host; the World's where no host runs.
   Nanos monotonic() const { return clocks.monotonic(host, now_); }
   Nanos wall() const { return clocks.wall(host, now_); }
@@ -114,7 +110,7 @@ class Kernel {
 
   // Returns how many consecutive polls of the running thread have found nothing, since it has found
   // events or the World last ran a host.
-  int& looks_in_vain();
+  int& failed_polls();
 
   // ---- descriptors: lowest first, in one table for all hosts, so that a number determines its
   // host
@@ -177,26 +173,27 @@ class Kernel {
   // Records bytes sent within a host.
   void note_local(std::string_view bytes);
   // Returns whether a fault of the seed takes effect; `fault` describes it.
-  bool strikes(Event fault) {
+  bool injects(Event fault) {
     fault.time = since_beginning();
-    return faults.strike(fault, history);
+    return faults.inject(fault, history);
   }
 
   int host = kNoHost;
   // During the destruction of objects with threads, of a host or of the World: no other code runs,
   // and threads do not wait for time to pass.
-  bool hurries = false;
+  bool is_tearing_down = false;
   std::string hosts_file;  // The contents of each host's /etc/hosts; empty: the system's.
-  Zone zone;
   Findings findings;
   History history;
   Faults faults;
-  std::unique_ptr<CallFaults> call_faults;
   Clocks clocks;
-  LocalNames local_names;
   Processes processes{*this};
   std::map<int, struct sigaction> signal_actions;
   std::map<int, std::unique_ptr<ThreadPool>> pools;  // ThreadPool::shared(), by host.
+
+ protected:
+  Kernel(std::uint64_t seed, WorldInterface& world);
+  ~Kernel();
 
  private:
   Nanos late();
@@ -204,10 +201,11 @@ class Kernel {
 
   const std::uint64_t seed_;
   Draws other_draws_;
-  Surroundings& surroundings_;
+  WorldInterface& world_;
   Nanos now_;
-  std::map<std::pair<Nanos, std::uint64_t>, Happening> happenings_;  // By time and sequence number.
-  std::uint64_t happening_count_ = 0;
+  // By time and sequence number.
+  std::map<std::pair<Nanos, std::uint64_t>, ScheduledEvent> scheduled_;
+  std::uint64_t scheduled_count_ = 0;
   struct Descriptor {
     std::shared_ptr<File> file;
     int host = kNoHost;
@@ -228,7 +226,7 @@ class Kernel {
   std::uint64_t thread_count_ = 0;
   std::uint64_t delay_count_ = 0;
   std::uint64_t draws_ = 0;
-  int looks_in_vain_ = 0;  // For the World's own thread.
+  int failed_polls_ = 0;  // For the World's own thread.
 };
 
 }  // namespace spate::sim

@@ -31,12 +31,15 @@ std::size_t Control::room_for(std::size_t size_of_each) const {
   return left() < CMSG_LEN(0) ? 0 : (left() - CMSG_LEN(0)) / size_of_each;
 }
 
+// As Linux, truncates a message for which there is too little room.
 void Control::add_bytes(int level, int type, std::span<const std::byte> value) {
-  if (CMSG_LEN(value.size()) > left()) return cut();
+  if (left() < CMSG_LEN(value.size())) cut();
+  if (left() < CMSG_LEN(0)) return;
   char* at = static_cast<char*>(message_.msg_control) + message_.msg_controllen;
-  const cmsghdr header{.cmsg_len = CMSG_LEN(value.size()), .cmsg_level = level, .cmsg_type = type};
+  const std::size_t size = std::min(CMSG_LEN(value.size()), left());
+  const cmsghdr header{.cmsg_len = size, .cmsg_level = level, .cmsg_type = type};
   std::memcpy(at, &header, sizeof(header));
-  std::memcpy(at + CMSG_LEN(0), value.data(), value.size());
+  std::memcpy(at + CMSG_LEN(0), value.data(), size - CMSG_LEN(0));
   message_.msg_controllen += std::min(CMSG_SPACE(value.size()), left());
 }
 

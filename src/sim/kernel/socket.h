@@ -17,7 +17,7 @@ class Socket : public File {
  public:
   // `type` is SOCK_STREAM and the like.
   Socket(int host, int family, int type) : host_(host), family_(family), type_(type) {}
-  Socket* as_socket() final { return this; }
+  const char* tag() const final { return &kFileTag<Socket>; }
 
   int host() const { return host_; }
   int type() const { return type_; }

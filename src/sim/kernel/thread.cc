@@ -20,7 +20,7 @@ Thread::Thread(Kernel& kernel, Body body, void* argument, Nanos time)
       host_(kernel.host),
       body_(body),
       argument_(argument),
-      ready_([this] { return may_hurry(); }),
+      ready_([this] { return may_end(); }),
       limit_(time) {}
 
 std::unique_ptr<Thread> Thread::start(Kernel& kernel, Body body, void* argument, Nanos time) {
@@ -58,7 +58,7 @@ void Thread::go_on() {
   if (has_ended_) ::pthread_join(id_, nullptr);
 }
 
-bool Thread::may_hurry() const { return is_notified_ && kernel_.hurries; }
+bool Thread::may_end() const { return is_notified_ && kernel_.is_tearing_down; }
 
 void Thread::notify(Nanos time) {
   is_notified_ = true;
@@ -79,7 +79,7 @@ void Thread::wait(Ready ready, Nanos limit) {
 void Thread::wait_for_notice(const void* condition) {
   condition_ = condition;
   is_notified_ = false;
-  wait([this] { return may_hurry(); }, kForever);
+  wait([this] { return may_end(); }, kForever);
   condition_ = nullptr;
 }
 

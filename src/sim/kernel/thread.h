@@ -71,13 +71,13 @@ class Thread {
 
   // Returns whether it waits for `condition`, and was not notified yet.
   bool waits_for(const void* condition) const { return condition_ == condition && !is_notified_; }
-  // Resumes it, at `time` or later. Times are ignored while the kernel hurries.
+  // Resumes it, at `time` or later. Times are ignored during a teardown.
   void notify(Nanos time);
 
-  int looks_in_vain = 0;  // Kernel::looks_in_vain() of this thread.
+  int failed_polls = 0;  // Kernel::failed_polls() of this thread.
 
  private:
-  bool may_hurry() const;
+  bool may_end() const;
   Thread(Kernel& kernel, Body body, void* argument, Nanos time);
   static void* run(void* self);
 

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "sim/kernel/passed.h"
-#include "sim/net/socket_memory.h"
+#include "sim/kernel/socket_memory.h"
 
 namespace spate::sim {
 

@@ -6,8 +6,8 @@
 
 #include "sim/kernel/passed.h"
 #include "sim/kernel/socket.h"
+#include "sim/kernel/socket_memory.h"
 #include "sim/local/names.h"
-#include "sim/net/socket_memory.h"
 
 namespace spate::sim {
 

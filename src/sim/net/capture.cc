@@ -20,29 +20,29 @@ constexpr std::uint16_t kWindow = 65535;
 
 enum Flag : std::uint8_t { fin = 1, syn = 2, rst = 4, psh = 8, ack = 16 };
 
-std::uint8_t flags_of(Kind kind) {
+std::uint8_t flags_of(SegmentKind kind) {
   switch (kind) {
-    case Kind::knock:
+    case SegmentKind::syn:
       return syn;
-    case Kind::welcome:
+    case SegmentKind::syn_ack:
       return syn | ack;
-    case Kind::credit:
+    case SegmentKind::window_update:
       return ack;
-    case Kind::bytes:
+    case SegmentKind::data:
       return psh | ack;
-    case Kind::end:
+    case SegmentKind::fin:
       return fin | ack;
-    case Kind::refusal:
-    case Kind::reset:
+    case SegmentKind::syn_rst:
+    case SegmentKind::reset:
       return rst | ack;
   }
   return ack;
 }
 
 // Returns how many sequence numbers it occupies.
-std::uint32_t length_of(const Label& label) {
-  const bool counts = (flags_of(label.kind) & (syn | fin)) != 0;
-  return static_cast<std::uint32_t>(label.size) + (counts ? 1u : 0u);
+std::uint32_t length_of(const SegmentHeader& header) {
+  const bool counts = (flags_of(header.kind) & (syn | fin)) != 0;
+  return static_cast<std::uint32_t>(header.size) + (counts ? 1u : 0u);
 }
 
 // In network byte order.
@@ -76,8 +76,8 @@ std::string_view address_of(const Ip& ip) {
   return ip.is_v4() ? std::string_view(begin + 12, 4) : std::string_view(begin, 16);
 }
 
-std::string head_v4(const Place& from, const Place& to, std::uint8_t protocol, std::size_t size,
-                    std::uint8_t traffic_class) {
+std::string head_v4(const SocketAddress& from, const SocketAddress& to, std::uint8_t protocol,
+                    std::size_t size, std::uint8_t traffic_class) {
   std::string head;
   put(head, 0x45, 1);
   put(head, traffic_class, 1);
@@ -91,8 +91,8 @@ std::string head_v4(const Place& from, const Place& to, std::uint8_t protocol, s
   return head;
 }
 
-std::string head_v6(const Place& from, const Place& to, std::uint8_t protocol, std::size_t size,
-                    std::uint8_t traffic_class) {
+std::string head_v6(const SocketAddress& from, const SocketAddress& to, std::uint8_t protocol,
+                    std::size_t size, std::uint8_t traffic_class) {
   std::string head;
   put(head, 6u << 28 | static_cast<std::uint32_t>(traffic_class << 20), 4);
   put(head, size, 2);
@@ -103,8 +103,8 @@ std::string head_v6(const Place& from, const Place& to, std::uint8_t protocol, s
 }
 
 // Adds the IP header, and the checksum at `at`.
-std::string in_ip(const Place& from, const Place& to, std::uint8_t protocol, std::string content,
-                  std::size_t at, std::uint8_t traffic_class) {
+std::string in_ip(const SocketAddress& from, const SocketAddress& to, std::uint8_t protocol,
+                  std::string content, std::size_t at, std::uint8_t traffic_class) {
   std::string pseudo(address_of(from.ip));
   pseudo.append(address_of(to.ip));
   put(pseudo, protocol, 4);
@@ -146,11 +146,11 @@ Capture::Numbers& Capture::numbers_of(std::uint64_t connection) {
   return numbers_.try_emplace(connection, fresh).first->second;
 }
 
-void Capture::segment(Nanos wall, Connection& connection, Side from, const Label& label) {
+void Capture::segment(Nanos wall, Connection& connection, Side from, const SegmentHeader& header) {
   Numbers& numbers = numbers_of(connection.id);
-  const Place& source = connection.end(from).local();
-  const Place& destination = connection.end(opposite(from)).local();
-  const std::uint8_t flags = flags_of(label.kind);
+  const SocketAddress& source = connection.end(from).local();
+  const SocketAddress& destination = connection.end(opposite(from)).local();
+  const std::uint8_t flags = flags_of(header.kind);
   std::string content;
   put(content, source.port, 2);
   put(content, destination.port, 2);
@@ -160,17 +160,17 @@ void Capture::segment(Nanos wall, Connection& connection, Side from, const Label
   put(content, flags, 1);
   put(content, kWindow, 2);
   put(content, 0, 4);
-  content += label.bytes;
-  numbers.sent[number_of(from)] += length_of(label);
+  content += header.bytes;
+  numbers.sent[number_of(from)] += length_of(header);
   write(wall, in_ip(source, destination, IPPROTO_TCP, std::move(content), 16, 0));
 }
 
-void Capture::arrived(std::uint64_t connection, Side from, const Label& label) {
-  numbers_of(connection).received[number_of(opposite(from))] += length_of(label);
+void Capture::arrived(std::uint64_t connection, Side from, const SegmentHeader& header) {
+  numbers_of(connection).received[number_of(opposite(from))] += length_of(header);
 }
 
-void Capture::packet(Nanos wall, const Place& from, const Place& to, std::string_view bytes,
-                     std::uint8_t traffic_class) {
+void Capture::packet(Nanos wall, const SocketAddress& from, const SocketAddress& to,
+                     std::string_view bytes, std::uint8_t traffic_class) {
   std::string content;
   put(content, from.port, 2);
   put(content, to.port, 2);

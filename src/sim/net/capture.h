@@ -9,7 +9,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "sim/net/place.h"
+#include "sim/net/socket_address.h"
 #include "sim/net/tcp.h"
 #include "spate/error.h"
 #include "spate/time.h"
@@ -21,11 +21,11 @@ class Capture {
   static Result<std::unique_ptr<Capture>> open(const std::string& path);
 
   // Records a segment that leaves `connection`'s end `from` at `wall`.
-  void segment(Nanos wall, Connection& connection, Side from, const Label& label);
+  void segment(Nanos wall, Connection& connection, Side from, const SegmentHeader& header);
   // Records its arrival: later segments of the receiver acknowledge it.
-  void arrived(std::uint64_t connection, Side from, const Label& label);
-  void packet(Nanos wall, const Place& from, const Place& to, std::string_view bytes,
-              std::uint8_t traffic_class);
+  void arrived(std::uint64_t connection, Side from, const SegmentHeader& header);
+  void packet(Nanos wall, const SocketAddress& from, const SocketAddress& to,
+              std::string_view bytes, std::uint8_t traffic_class);
 
  private:
   struct CloseFile {

@@ -23,8 +23,9 @@ bool IpSocket::shares_port(const IpSocket& other) const {
   return may_listen_alone && shares_address_ != 0 && other.shares_address_ != 0;
 }
 
-bool IpSocket::shares_port(const PortHold& hold) const {
-  return (shares_port_ != 0 && hold.shares_port) || (shares_address_ != 0 && hold.shares_address);
+bool IpSocket::shares_port(const PortReservation& reservation) const {
+  return (shares_port_ != 0 && reservation.shares_port) ||
+         (shares_address_ != 0 && reservation.shares_address);
 }
 
 void IpSocket::inherit(const IpSocket& listener) {
@@ -33,51 +34,51 @@ void IpSocket::inherit(const IpSocket& listener) {
   shares_address_ = listener.shares_address_;
 }
 
-PortHold IpSocket::own_hold() const {
-  PortHold hold;
-  hold.is_named = is_bound_;
-  hold.shares_address = shares_address_ != 0;
-  hold.shares_port = shares_port_ != 0;
-  hold.is_dual = is_dual();
-  return hold;
+PortReservation IpSocket::own_reservation() const {
+  PortReservation reservation;
+  reservation.is_named = is_bound_;
+  reservation.shares_address = shares_address_ != 0;
+  reservation.shares_port = shares_port_ != 0;
+  reservation.is_dual = is_dual();
+  return reservation;
 }
 
 // ---- addresses
 
 long IpSocket::bind(const sockaddr* address, socklen_t size) {
-  std::optional<Place> place = Place::from_system(family_, address, size);
-  if (has_port() || !place) return -EINVAL;
-  if (family_ == AF_INET6 && place->ip.is_v4() && v6_only_ != 0) return -EINVAL;
-  if (draws_port_late_ != 0 && place->port == 0) return bind_address(*place);
-  is_port_drawn_ = place->port == 0;
-  if (const long result = network_.bind(*this, *place); result < 0) {
+  std::optional<SocketAddress> wanted = SocketAddress::from_system(family_, address, size);
+  if (has_port() || !wanted) return -EINVAL;
+  if (family_ == AF_INET6 && wanted->ip.is_v4() && v6_only_ != 0) return -EINVAL;
+  if (draws_port_late_ != 0 && wanted->port == 0) return bind_address(*wanted);
+  is_port_drawn_ = wanted->port == 0;
+  if (const long result = network_.bind(*this, *wanted); result < 0) {
     if (result == -EADDRINUSE) local_.ip = any_ip();  // Linux forgets the address then.
     return result;
   }
-  take_address(*place);
+  take_address(*wanted);
   is_bound_ = true;
   return 0;
 }
 
 // As in Linux, a socket with an IPv6 address becomes v6-only.
-void IpSocket::take_address(const Place& place) {
-  local_ = place;
-  has_address_ = place.ip != any_ip();
-  if (family_ == AF_INET6 && !place.ip.is_v4() && !place.ip.is_any()) v6_only_ = 1;
+void IpSocket::take_address(const SocketAddress& address) {
+  local_ = address;
+  has_address_ = address.ip != any_ip();
+  if (family_ == AF_INET6 && !address.ip.is_v4() && !address.ip.is_any()) v6_only_ = 1;
 }
 
 // connect() selects the port.
-long IpSocket::bind_address(const Place& place) {
-  if (!place.ip.is_any() && place.ip.host(host_) != host_) return -EADDRNOTAVAIL;
-  take_address(place);
+long IpSocket::bind_address(const SocketAddress& address) {
+  if (!address.ip.is_any() && address.ip.host(host_) != host_) return -EADDRNOTAVAIL;
+  take_address(address);
   return 0;
 }
 
 long IpSocket::bind_to_listen() {
   if (is_bound_) return network_.may_listen(*this) ? 0 : -EADDRINUSE;
-  Place place{local_.ip, 0};
-  if (const long result = network_.bind(*this, place); result < 0) return result;
-  local_ = place;
+  SocketAddress address{local_.ip, 0};
+  if (const long result = network_.bind(*this, address); result < 0) return result;
+  local_ = address;
   is_bound_ = is_port_drawn_ = true;
   return 0;
 }

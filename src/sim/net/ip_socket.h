@@ -3,7 +3,7 @@
 
 #include "sim/kernel/socket.h"
 #include "sim/net/network.h"
-#include "sim/net/place.h"
+#include "sim/net/socket_address.h"
 
 namespace spate::sim {
 
@@ -16,12 +16,12 @@ class IpSocket : public Socket {
   ~IpSocket() override { unbind(); }
 
   Protocol protocol() const { return protocol_; }
-  const Place& local() const { return local_; }
+  const SocketAddress& local() const { return local_; }
   // Returns whether a socket bound to `own` receives packets sent to `ip`, at the same port.
   bool is_bound_to(const Ip& own, const Ip& ip) const;
   // Returns whether both may use one port.
   bool shares_port(const IpSocket& other) const;
-  bool shares_port(const PortHold& hold) const;
+  bool shares_port(const PortReservation& reservation) const;
   // Returns whether it has SO_REUSEPORT: connections and packets are distributed.
   bool shares_port_evenly() const { return shares_port_ != 0; }
   // Returns whether it is an IPv6 socket that is not v6-only.
@@ -29,7 +29,7 @@ class IpSocket : public Socket {
   // Returns whether it must not use `ip` while another socket uses `other`, with the same port.
   bool overlaps(const Ip& ip, const Ip& other, bool other_is_dual) const;
   // Returns the reservation of a connection of this socket, for conflicts with others.
-  PortHold own_hold() const;
+  PortReservation own_reservation() const;
   void vanish() override { is_bound_ = false; }
 
   long bind(const sockaddr* address, socklen_t size) final;
@@ -57,14 +57,14 @@ class IpSocket : public Socket {
 
   Network& network_;
   const Protocol protocol_;
-  Place local_;
+  SocketAddress local_;
   bool is_bound_ = false;       // It has its own port.
   bool has_address_ = false;    // By bind().
   bool is_port_drawn_ = false;  // Not chosen by the program.
 
  private:
-  long bind_address(const Place& place);
-  void take_address(const Place& place);
+  long bind_address(const SocketAddress& address);
+  void take_address(const SocketAddress& address);
 
   // ---- stored options
   int v6_only_ = 0;

@@ -25,7 +25,7 @@ bool Link::happens(Purpose purpose, double probability, EventKind kind, const Lo
   constexpr double kScale = 0x1p-53;
   const bool is_wanted = static_cast<double>(draw(purpose) >> 11) * kScale < probability;
   return is_wanted &&
-         kernel_.strikes(
+         kernel_.injects(
              {.kind = kind, .from = from_, .to = to_, .what = load.what, .size = load.size});
 }
 
@@ -52,9 +52,9 @@ Nanos Link::delay(std::size_t size) {
 // segment is never fragmented.
 bool Link::is_lost(const Load& load, int attempt, Nanos& late) {
   if (load.rule != nullptr) {
-    const Delivery fate = (*load.rule)(attempt);
-    if (fate.is_lost) return true;
-    late = std::max(fate.delay, Nanos{0});
+    const Delivery verdict = (*load.rule)(attempt);
+    if (verdict.is_lost) return true;
+    late = std::max(verdict.delay, Nanos{0});
   }
   for (std::size_t sent = 0; sent < load.size; sent += options.mtu)
     if (happens(Purpose::loss, options.loss, EventKind::lost, load)) return true;

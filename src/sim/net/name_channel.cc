@@ -57,8 +57,9 @@ ares_addrinfo* found_for(const NameAnswer& answer, int family) {
 
 }  // namespace
 
-NameChannel::NameChannel(Kernel& kernel, const ares_options& options, int mask)
-    : kernel_(kernel),
+NameChannel::NameChannel(Network& network, const ares_options& options, int mask)
+    : kernel_(network.kernel()),
+      zone_(network.zone),
       on_state_((mask & ARES_OPT_SOCK_STATE_CB) != 0 ? options.sock_state_cb : nullptr),
       state_context_(options.sock_state_cb_data),
       timeout_ms_((mask & ARES_OPT_TIMEOUTMS) != 0 ? options.timeout : kTimeoutMs),
@@ -73,14 +74,14 @@ Nanos NameChannel::delay_of(const NameAnswer& answer) {
   if (answer.error == NameError::timeout) return timeouts();
   const Nanos delay = std::max(answer.delay, Nanos{0});
   const auto range = static_cast<std::uint64_t>(std::max(answer.jitter, Nanos{0}).count()) + 1;
-  const std::uint64_t drawn = kernel_.draw(Purpose::name, kernel_.zone.questions) % range;
+  const std::uint64_t drawn = kernel_.draw(Purpose::name, zone_.questions) % range;
   return std::min(delay + Nanos{static_cast<std::int64_t>(drawn)}, timeouts());
 }
 
 void NameChannel::ask(std::string_view name, int family, ares_addrinfo_callback callback,
                       void* context) {
-  const std::uint64_t number = ++kernel_.zone.questions;
-  Query query{number, family, callback, context, kernel_.zone.find(name)};
+  const std::uint64_t number = ++zone_.questions;
+  Query query{number, family, callback, context, zone_.find(name)};
   if (!open()) return tell(query, ARES_ECONNREFUSED);
   const Nanos delay = delay_of(query.answer);
   if (delay >= timeouts()) query.answer = {.error = NameError::timeout};

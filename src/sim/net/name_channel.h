@@ -8,13 +8,15 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/kernel/kernel.h"
+#include "sim/kernel/file.h"
+#include "sim/net/network.h"
+#include "spate/sim/link.h"
 
 namespace spate::sim {
 
 class NameChannel {
  public:
-  NameChannel(Kernel& kernel, const ares_options& options, int mask);
+  NameChannel(Network& network, const ares_options& options, int mask);
 
   void set_functions(const ares_socket_functions* functions, void* context) {
     functions_ = functions;
@@ -51,6 +53,7 @@ class NameChannel {
   static void tell(const Query& query, int status);
 
   Kernel& kernel_;
+  Zone& zone_;
   const ares_sock_state_cb on_state_;
   void* const state_context_;
   const int timeout_ms_;

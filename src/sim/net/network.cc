@@ -18,23 +18,23 @@ constexpr std::size_t kPacketHead = 28;
 // With the usual options of TCP, which limit the size of a segment.
 constexpr std::size_t kSegmentHead = 52;
 
-std::uint64_t print_of(const Place& place) {
-  std::uint64_t print = place.port;
-  for (const std::uint8_t byte : place.ip.bytes) print = print << 4 ^ print >> 60 ^ byte;
-  return mix(print);
+std::uint64_t hash_of(const SocketAddress& address) {
+  std::uint64_t hash = address.port;
+  for (const std::uint8_t byte : address.ip.bytes) hash = hash << 4 ^ hash >> 60 ^ byte;
+  return mix(hash);
 }
 
-const Retries& retries_of(const Label& label) {
-  return label.kind == Kind::knock || label.kind == Kind::welcome ? kHandshakeRetries
-                                                                  : kDataRetries;
+const Retries& retries_of(const SegmentHeader& header) {
+  return header.kind == SegmentKind::syn || header.kind == SegmentKind::syn_ack ? kHandshakeRetries
+                                                                                : kDataRetries;
 }
 
-std::string_view name_of(Kind kind) {
+std::string_view name_of(SegmentKind kind) {
   constexpr std::string_view kNames[] = {"SYN", "SYN-ACK", "RST", "ACK", "FIN", "RST", "data"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-PacketKind kind_of(Kind kind) {
+PacketKind kind_of(SegmentKind kind) {
   constexpr PacketKind kKinds[] = {PacketKind::syn, PacketKind::syn_ack, PacketKind::reset,
                                    PacketKind::ack, PacketKind::fin,     PacketKind::reset,
                                    PacketKind::data};
@@ -42,8 +42,9 @@ PacketKind kind_of(Kind kind) {
 }
 
 // Returns whether the sender waits for an acknowledgement, and gives up without one.
-bool is_awaited(const Label& label) {
-  return label.kind != Kind::credit && label.kind != Kind::reset && label.kind != Kind::refusal;
+bool is_awaited(const SegmentHeader& header) {
+  return header.kind != SegmentKind::window_update && header.kind != SegmentKind::reset &&
+         header.kind != SegmentKind::syn_rst;
 }
 
 }  // namespace
@@ -78,14 +79,14 @@ void Network::cut(int from, int to, InFlight in_flight) {
   kernel_.note({.kind = EventKind::cut, .from = from, .to = to});
   link(from, to).is_cut = true;
   link(from, to).in_flight = in_flight;
-  doubt(from, to);
+  suspect(from, to);
 }
 
 void Network::heal(int from, int to) {
   kernel_.note({.kind = EventKind::healed, .from = from, .to = to});
   link(from, to).is_cut = false;
   release(from, to);
-  release_parcels(from, to);
+  release_datagrams(from, to);
 }
 
 // ---- hosts
@@ -106,8 +107,8 @@ void Network::crash(int host) {
     return one.second->client.is_gone() && one.second->server.is_gone();
   });
   std::erase_if(bound_, [host](const auto& one) { return std::get<1>(one.first) == host; });
-  holds.crash(host);
-  for (int other = 0; other < hosts; ++other) doubt(other, host);
+  reservations.crash(host);
+  for (int other = 0; other < hosts; ++other) suspect(other, host);
 }
 
 void Network::restart(int host) {
@@ -123,13 +124,13 @@ bool Network::reaches(const Connection& connection, Side from) {
   return !peer.has_vanished() && is_open(here, peer.host()) && is_open(peer.host(), here);
 }
 
-void Network::doubt(int one, int other) {
+void Network::suspect(int one, int other) {
   for (const auto& [id, connection] : connections_) {
     const int client = connection->client.host();
     const int server = connection->server.host();
     if (!(client == one && server == other) && !(client == other && server == one)) continue;
-    connection->client.doubt_peer();
-    connection->server.doubt_peer();
+    connection->client.suspect_peer();
+    connection->server.suspect_peer();
   }
 }
 
@@ -137,15 +138,15 @@ void Network::probe(Connection& connection, Side from) {
   const Endpoint& peer = connection.end(opposite(from));
   const int here = connection.end(from).host();
   if (is_open(here, peer.host()) && is_open(peer.host(), here))
-    send(connection, from, Label(Kind::credit), [](Connection&) {});
+    send(connection, from, SegmentHeader(SegmentKind::window_update), [](Connection&) {});
 }
 
 // ---- TCP segments
 
-void Network::send(Connection& connection, Side from, Label label, Arrival arrive) {
+void Network::send(Connection& connection, Side from, SegmentHeader header, Arrival arrive) {
   const std::uint64_t number = ++connection.sent[number_of(from)];
   const Nanos now = kernel_.now();
-  transmit(connection, {connection.id, from, label, now, std::move(arrive), number, now});
+  transmit(connection, {connection.id, from, header, now, std::move(arrive), number, now});
 }
 
 std::function<Delivery(int)> Network::rule_for(const Connection& connection,
@@ -154,8 +155,8 @@ std::function<Delivery(int)> Network::rule_for(const Connection& connection,
   return [&](int attempt) {
     const Endpoint& from = connection.end(segment.from);
     const Endpoint& to = connection.end(opposite(segment.from));
-    return rule_({from.host(), to.host(), from.local(), to.local(), kind_of(segment.label.kind),
-                  segment.label.bytes, attempt});
+    return rule_({from.host(), to.host(), from.local(), to.local(), kind_of(segment.header.kind),
+                  segment.header.bytes, attempt});
   };
 }
 
@@ -163,13 +164,13 @@ void Network::transmit(Connection& connection, Segment segment) {
   const int from = connection.end(segment.from).host();
   const int to = connection.end(opposite(segment.from)).host();
   if (capture_ != nullptr)
-    capture_->segment(kernel_.wall(), connection, segment.from, segment.label);
+    capture_->segment(kernel_.wall(), connection, segment.from, segment.header);
   if (!is_open(from, to)) return hold(connection, std::move(segment));
   if (from == to) return dispatch(connection, std::move(segment), Nanos{0});
-  const Retries& retries = retries_of(segment.label);
+  const Retries& retries = retries_of(segment.header);
   const auto rule = rule_for(connection, segment);
-  const Load load{.what = name_of(segment.label.kind),
-                  .size = segment.label.size + kStreamHead,
+  const Load load{.what = name_of(segment.header.kind),
+                  .size = segment.header.size + kStreamHead,
                   .rule = rule ? &rule : nullptr};
   if (const std::optional<Passage> passage = link(from, to).carry(load, retries)) {
     segment.last_sent += passage->begins_after;
@@ -189,8 +190,8 @@ Nanos Network::timeouts_of(const Endpoint& end, const Retries& retries) {
 // Retransmits until the link is healed or the sender gives up.
 void Network::hold(Connection& connection, Segment segment) {
   const Endpoint& sender = connection.end(segment.from);
-  if (is_awaited(segment.label) && sender.silence == 0) {
-    const Retries& retries = retries_of(segment.label);
+  if (is_awaited(segment.header) && sender.silence == 0) {
+    const Retries& retries = retries_of(segment.header);
     give_up(connection, segment.from, timeouts_of(sender, retries));
   }
   held_[{sender.host(), connection.end(opposite(segment.from)).host()}].push_back(
@@ -217,13 +218,13 @@ void Network::release(int from, int to) {
       dispatch(*connection, std::move(segment), Nanos{0});
       continue;
     }
-    const Retries& retries = retries_of(segment.label);
+    const Retries& retries = retries_of(segment.header);
     int attempt = 0;
     // The healed link is noticed by the next retransmission, whose time follows from the backoff.
     while (segment.sent + retries.until(attempt) < kernel_.now()) ++attempt;
     const Nanos again = segment.sent + retries.until(attempt);
     segment.last_sent = again;
-    const std::size_t size = segment.label.size + kStreamHead;
+    const std::size_t size = segment.header.size + kStreamHead;
     const Nanos delay = from == to ? Nanos{0} : link(from, to).delay(size);
     dispatch(*connection, std::move(segment), again - kernel_.now() + delay);
   }
@@ -242,7 +243,8 @@ void Network::arrive(Segment& segment) {
   Connection* connection = find(segment.id);
   if (connection == nullptr) return;
   const Endpoint& sender = connection->end(segment.from);
-  const bool is_reset = segment.label.kind == Kind::reset || segment.label.kind == Kind::refusal;
+  const bool is_reset =
+      segment.header.kind == SegmentKind::reset || segment.header.kind == SegmentKind::syn_rst;
   if (!is_reset && segment.last_sent > sender.vanished_at) return;
   const int to = connection->end(opposite(segment.from)).host();
   if (down_.contains(to)) return hold(*connection, std::move(segment));
@@ -278,93 +280,95 @@ void Network::deliver_early(std::uint64_t id, Side from) {
 
 void Network::deliver(Connection& connection, Segment& segment) {
   Endpoint& receiver = connection.end(opposite(segment.from));
-  if (capture_ != nullptr) capture_->arrived(segment.id, segment.from, segment.label);
+  if (capture_ != nullptr) capture_->arrived(segment.id, segment.from, segment.header);
   kernel_.note({.kind = EventKind::segment,
                 .from = connection.end(segment.from).host(),
                 .to = receiver.host(),
                 .number = segment.id << 1 | static_cast<std::uint64_t>(segment.from),
-                .print = segment.label.print,
-                .what = name_of(segment.label.kind),
-                .size = segment.label.size});
+                .hash = segment.header.hash,
+                .what = name_of(segment.header.kind),
+                .size = segment.header.size});
   receiver.note_received(kernel_.now());
   // A restarted host does not know the connections from before its crash.
-  if (receiver.has_vanished()) return receiver.reset_unknown(segment.label);
+  if (receiver.has_vanished()) return receiver.reset_unknown(segment.header);
   connection.end(segment.from).note_received(kernel_.now());
   segment.arrive(connection);
 }
 
 // ---- UDP packets
 
-std::function<Delivery(int)> Network::rule_for(const Parcel& parcel) {
+std::function<Delivery(int)> Network::rule_for(const Datagram& datagram) {
   if (!rule_) return {};
   return [&](int attempt) {
-    return rule_({parcel.from_host, parcel.to_host, parcel.from, parcel.to, PacketKind::datagram,
-                  parcel.bytes, attempt});
+    return rule_({datagram.from_host, datagram.to_host, datagram.from, datagram.to,
+                  PacketKind::datagram, datagram.bytes, attempt});
   };
 }
 
-void Network::send(Parcel parcel) {
+void Network::send(Datagram datagram) {
   if (capture_ != nullptr)
-    capture_->packet(kernel_.wall(), parcel.from, parcel.to, parcel.bytes, parcel.traffic_class);
+    capture_->packet(kernel_.wall(), datagram.from, datagram.to, datagram.bytes,
+                     datagram.traffic_class);
   std::vector<Nanos> arrivals{kernel_.now()};
-  if (parcel.from_host != parcel.to_host) {
-    const auto rule = rule_for(parcel);
-    arrivals = link(parcel.from_host, parcel.to_host)
+  if (datagram.from_host != datagram.to_host) {
+    const auto rule = rule_for(datagram);
+    arrivals = link(datagram.from_host, datagram.to_host)
                    .carry_packet({.what = "packet",
-                                  .size = parcel.bytes.size() + kPacketHead,
+                                  .size = datagram.bytes.size() + kPacketHead,
                                   .rule = rule ? &rule : nullptr});
   }
-  for (const Nanos arrival : arrivals) kernel_.at(arrival, [this, parcel] { deliver(parcel); });
+  for (const Nanos arrival : arrivals) kernel_.at(arrival, [this, datagram] { deliver(datagram); });
 }
 
-void Network::release_parcels(int from, int to) {
-  for (const Parcel& parcel : std::exchange(held_parcels_[{from, to}], {}))
-    kernel_.at(kernel_.now(), [this, parcel] { deliver(parcel); });
+void Network::release_datagrams(int from, int to) {
+  for (const Datagram& datagram : std::exchange(held_datagrams_[{from, to}], {}))
+    kernel_.at(kernel_.now(), [this, datagram] { deliver(datagram); });
 }
 
-void Network::deliver(const Parcel& parcel) {
-  if (down_.contains(parcel.to_host)) return;
-  if (parcel.from_host != parcel.to_host) {
-    const Link& way = link(parcel.from_host, parcel.to_host);
+void Network::deliver(const Datagram& datagram) {
+  if (down_.contains(datagram.to_host)) return;
+  if (datagram.from_host != datagram.to_host) {
+    const Link& way = link(datagram.from_host, datagram.to_host);
     if (way.stops_arrivals() && way.in_flight == InFlight::held)
-      return held_parcels_[{parcel.from_host, parcel.to_host}].push_back(parcel);
+      return held_datagrams_[{datagram.from_host, datagram.to_host}].push_back(datagram);
     if (way.stops_arrivals()) return;
   }
   kernel_.note({.kind = EventKind::packet,
-                .from = parcel.from_host,
-                .to = parcel.to_host,
-                .number = print_of(parcel.from) ^ mix(print_of(parcel.to)),
-                .print = print_of(parcel.bytes),
-                .size = parcel.bytes.size()});
-  PacketSocket* socket = packet_socket_at(parcel.to_host, parcel.to, parcel.from);
-  if (socket == nullptr) return refuse(parcel);
-  socket->on_parcel(parcel);
+                .from = datagram.from_host,
+                .to = datagram.to_host,
+                .number = hash_of(datagram.from) ^ mix(hash_of(datagram.to)),
+                .hash = hash_of(datagram.bytes),
+                .size = datagram.bytes.size()});
+  PacketSocket* socket = packet_socket_at(datagram.to_host, datagram.to, datagram.from);
+  if (socket == nullptr) return refuse(datagram);
+  socket->on_datagram(datagram);
 }
 
 // Sends an ICMP error, which is reported to a connected sender.
-void Network::refuse(const Parcel& parcel) {
-  const auto tell = [this, parcel] {
-    if (down_.contains(parcel.from_host)) return;
-    PacketSocket* sender = packet_socket_at(parcel.from_host, parcel.from, parcel.to);
-    if (sender != nullptr) sender->on_refused(parcel.to);
+void Network::refuse(const Datagram& datagram) {
+  const auto tell = [this, datagram] {
+    if (down_.contains(datagram.from_host)) return;
+    PacketSocket* sender = packet_socket_at(datagram.from_host, datagram.from, datagram.to);
+    if (sender != nullptr) sender->on_refused(datagram.to);
   };
-  if (parcel.from_host == parcel.to_host) return kernel_.at(kernel_.now(), tell);
+  if (datagram.from_host == datagram.to_host) return kernel_.at(kernel_.now(), tell);
   const Load refusal{.what = "refusal", .size = kPacketHead};
-  for (const Nanos arrival : link(parcel.to_host, parcel.from_host).carry_packet(refusal))
+  for (const Nanos arrival : link(datagram.to_host, datagram.from_host).carry_packet(refusal))
     kernel_.at(arrival, tell);
 }
 
 // Selects the receiver: a socket connected to the peer, otherwise one bound to the exact address,
 // otherwise one of the family. Among several, the last one bound or connected, unless they share
 // the port by SO_REUSEPORT.
-PacketSocket* Network::packet_socket_at(int host, const Place& place, const Place& peer) const {
-  const auto found = bound_.find({Protocol::udp, host, place.port});
+PacketSocket* Network::packet_socket_at(int host, const SocketAddress& address,
+                                        const SocketAddress& peer) const {
+  const auto found = bound_.find({Protocol::udp, host, address.port});
   if (found == bound_.end()) return nullptr;
   std::vector<PacketSocket*> best;
   int most = 0;
   for (IpSocket* socket : found->second) {
     auto* own = static_cast<PacketSocket*>(socket);
-    const int fit = own->fit(place, peer);
+    const int fit = own->fit(address, peer);
     if (fit > most) best.clear();
     if (fit != 0 && fit >= most) best.push_back(own);
     most = std::max(most, fit);
@@ -372,41 +376,47 @@ PacketSocket* Network::packet_socket_at(int host, const Place& place, const Plac
   if (best.empty() || !best.back()->shares_port_evenly())
     return best.empty() ? nullptr : best.back();
   std::erase_if(best, [](const PacketSocket* one) { return !one->shares_port_evenly(); });
-  const std::uint64_t number = print_of(peer) ^ mix(print_of(place));
+  const std::uint64_t number = hash_of(peer) ^ mix(hash_of(address));
   return best[kernel_.draw(Purpose::listener, number) % best.size()];
 }
 
 // ---- addresses
 
 // By a socket, or by a connection whose socket may be closed.
-bool Network::is_taken(const IpSocket& socket, const Place& place) {
-  const auto found = bound_.find({socket.protocol(), socket.host(), place.port});
+bool Network::is_taken(const IpSocket& socket, const SocketAddress& address) {
+  const auto found = bound_.find({socket.protocol(), socket.host(), address.port});
   if (found != bound_.end() && std::ranges::any_of(found->second, [&](const IpSocket* other) {
         if (other == &socket || socket.shares_port(*other)) return false;
         const Ip& ip = other->local().ip;
-        return other->is_bound_to(ip, place.ip) || socket.overlaps(place.ip, ip, other->is_dual());
+        return other->is_bound_to(ip, address.ip) ||
+               socket.overlaps(address.ip, ip, other->is_dual());
       }))
     return true;
   if (socket.protocol() == Protocol::udp) return false;
-  return holds.any(socket.host(), place.port, kernel_.now(), [&](const PortHold& hold) {
-    return socket.overlaps(place.ip, hold.local.ip, hold.is_dual) && !socket.shares_port(hold);
-  });
+  return reservations.any(
+      socket.host(), address.port, kernel_.now(), [&](const PortReservation& reservation) {
+        return socket.overlaps(address.ip, reservation.local.ip, reservation.is_dual) &&
+               !socket.shares_port(reservation);
+      });
 }
 
 // Not used at all, not even by sockets that would share it.
-bool Network::is_free(const IpSocket& socket, const Place& place) {
-  if (bound_.contains({socket.protocol(), socket.host(), place.port})) return false;
+bool Network::is_free(const IpSocket& socket, const SocketAddress& address) {
+  if (bound_.contains({socket.protocol(), socket.host(), address.port})) return false;
   return socket.protocol() == Protocol::udp ||
-         !holds.any(socket.host(), place.port, kernel_.now(), [](const PortHold&) { return true; });
+         !reservations.any(socket.host(), address.port, kernel_.now(),
+                           [](const PortReservation&) { return true; });
 }
 
-long Network::bind(IpSocket& socket, Place& place) {
-  if (!place.ip.is_any() && place.ip.host(socket.host()) != socket.host()) return -EADDRNOTAVAIL;
-  if (place.port == 0)
-    place.port = free_port(socket.host(), socket.protocol(),
-                           [&](std::uint16_t port) { return is_free(socket, {place.ip, port}); });
-  if (place.port == 0 || is_taken(socket, place)) return -EADDRINUSE;
-  bound_[{socket.protocol(), socket.host(), place.port}].push_back(&socket);
+long Network::bind(IpSocket& socket, SocketAddress& address) {
+  if (!address.ip.is_any() && address.ip.host(socket.host()) != socket.host())
+    return -EADDRNOTAVAIL;
+  if (address.port == 0)
+    address.port = free_port(socket.host(), socket.protocol(), [&](std::uint16_t port) {
+      return is_free(socket, {address.ip, port});
+    });
+  if (address.port == 0 || is_taken(socket, address)) return -EADDRINUSE;
+  bound_[{socket.protocol(), socket.host(), address.port}].push_back(&socket);
   return 0;
 }
 
@@ -438,27 +448,29 @@ std::uint16_t Network::free_port(int host, Protocol protocol,
   return 0;
 }
 
-bool Network::has_connection(int host, const Place& from, const Place& to,
-                             const std::function<bool(const PortHold&)>& is_in_the_way) {
-  return holds.any(host, from.port, kernel_.now(), [&](const PortHold& hold) {
-    return hold.local == from && hold.peer == to && is_in_the_way(hold);
+bool Network::has_connection(int host, const SocketAddress& from, const SocketAddress& to,
+                             const std::function<bool(const PortReservation&)>& is_in_the_way) {
+  return reservations.any(host, from.port, kernel_.now(), [&](const PortReservation& reservation) {
+    return reservation.local == from && reservation.peer == to && is_in_the_way(reservation);
   });
 }
 
 // Ports chosen by bind() are not shared. A connection in TIME_WAIT can be replaced by its own
 // system after a second (tcp_tw_reuse).
-bool Network::may_connect_from(int host, const Place& from, const Place& to) {
+bool Network::may_connect_from(int host, const SocketAddress& from, const SocketAddress& to) {
   if (bound_.contains({Protocol::tcp, host, from.port})) return false;
   const Nanos now = kernel_.now();
-  if (holds.any(host, from.port, now, [](const PortHold& hold) { return hold.is_named; }))
+  if (reservations.any(host, from.port, now,
+                       [](const PortReservation& reservation) { return reservation.is_named; }))
     return false;
-  return !has_connection(host, from, to, [&](const PortHold& hold) {
-    return !hold.is_over || !from.ip.is_loopback() || now - hold.over_since < kLocalWait;
+  return !has_connection(host, from, to, [&](const PortReservation& reservation) {
+    return !reservation.is_over || !from.ip.is_loopback() ||
+           now - reservation.over_since < kLocalWait;
   });
 }
 
-long Network::find_port(int host, Place& from, const Place& to) {
-  const auto is_alive = [](const PortHold& hold) { return !hold.is_over; };
+long Network::find_port(int host, SocketAddress& from, const SocketAddress& to) {
+  const auto is_alive = [](const PortReservation& reservation) { return !reservation.is_over; };
   if (from.port != 0) return has_connection(host, from, to, is_alive) ? -EADDRNOTAVAIL : 0;
   from.port = free_port(host, Protocol::tcp, [&](std::uint16_t port) {
     return may_connect_from(host, {from.ip, port}, to);
@@ -466,19 +478,19 @@ long Network::find_port(int host, Place& from, const Place& to) {
   return from.port == 0 ? -EADDRNOTAVAIL : 0;
 }
 
-IpSocket* Network::listener_at(int host, const Place& place, std::uint64_t number) const {
-  const auto found = bound_.find({Protocol::tcp, host, place.port});
+IpSocket* Network::listener_at(int host, const SocketAddress& address, std::uint64_t number) const {
+  const auto found = bound_.find({Protocol::tcp, host, address.port});
   if (found == bound_.end()) return nullptr;
   std::vector<IpSocket*> those;
   std::ranges::copy_if(found->second, std::back_inserter(those), [&](const IpSocket* socket) {
-    return socket->is_listening() && socket->is_bound_to(socket->local().ip, place.ip);
+    return socket->is_listening() && socket->is_bound_to(socket->local().ip, address.ip);
   });
   return those.empty() ? nullptr : those[kernel_.draw(Purpose::listener, number) % those.size()];
 }
 
 // ---- connections
 
-Connection& Network::make_connection(int client, Place from, int server, Place to) {
+Connection& Network::make_connection(int client, SocketAddress from, int server, SocketAddress to) {
   const std::uint64_t id = ++connection_count_;
   auto made = std::make_unique<Connection>(*this, id, client, from, server, to);
   return *connections_.emplace(id, std::move(made)).first->second;
@@ -495,16 +507,17 @@ Connection* Network::find(std::uint64_t id) {
   return found == connections_.end() ? nullptr : found->second.get();
 }
 
-void Network::look(const std::function<void(const IpSocket&)>& see_listener,
-                   const std::function<void(const Endpoint&, const Place&)>& see_end) const {
+void Network::look(
+    const std::function<void(const IpSocket&)>& visit_listener,
+    const std::function<void(const Endpoint&, const SocketAddress&)>& visit_end) const {
   for (const auto& [key, sockets] : bound_)
     for (const IpSocket* socket : sockets)
-      if (socket->protocol() == Protocol::tcp && socket->is_listening()) see_listener(*socket);
+      if (socket->protocol() == Protocol::tcp && socket->is_listening()) visit_listener(*socket);
   for (const auto& [id, connection] : connections_) {
-    if (!connection->client.is_gone()) see_end(connection->client, connection->server.local());
+    if (!connection->client.is_gone()) visit_end(connection->client, connection->server.local());
     const bool is_accepted = !connection->server.is_connecting();
     if (is_accepted && !connection->server.is_gone())
-      see_end(connection->server, connection->client.local());
+      visit_end(connection->server, connection->client.local());
   }
 }
 

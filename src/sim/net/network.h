@@ -15,12 +15,13 @@
 #include <vector>
 
 #include "sim/kernel/kernel.h"
+#include "sim/kernel/socket_memory.h"
 #include "sim/net/capture.h"
 #include "sim/net/link.h"
-#include "sim/net/place.h"
-#include "sim/net/port_holds.h"
-#include "sim/net/socket_memory.h"
+#include "sim/net/port_reservations.h"
+#include "sim/net/socket_address.h"
 #include "sim/net/tcp.h"
+#include "sim/net/zone.h"
 #include "spate/sim/link.h"
 
 namespace spate::sim {
@@ -31,21 +32,21 @@ class IpSocket;
 enum class Protocol : std::uint8_t { tcp, udp };
 
 // A UDP packet.
-struct Parcel {
+struct Datagram {
   int from_host;
-  Place from;
+  SocketAddress from;
   int to_host;
-  Place to;
+  SocketAddress to;
   std::string bytes;
   std::uint8_t traffic_class;  // IP's byte, whose low bits are the ECN codepoint.
 };
 
 // The arguments of a rule.
-struct Sight {
+struct PacketView {
   int from_host;
   int to_host;
-  const Place& from;
-  const Place& to;
+  const SocketAddress& from;
+  const SocketAddress& to;
   PacketKind kind;
   std::string_view bytes;
   int attempt;
@@ -58,6 +59,7 @@ class Network {
   Kernel& kernel() { return kernel_; }
   int hosts = 0;
   SocketMemory memory;
+  Zone zone;
 
   // ---- links, one direction each
   void set_link(int from, int to, const LinkOptions& options) { link(from, to).options = options; }
@@ -65,7 +67,7 @@ class Network {
   void heal(int from, int to);
   std::size_t longest_segment(int from, int to);
   // Called for each packet between two hosts, if set.
-  using Rule = std::function<Delivery(const Sight&)>;
+  using Rule = std::function<Delivery(const PacketView&)>;
   void set_rule(Rule rule) { rule_ = std::move(rule); }
   // Records all packets that are sent.
   void set_capture(std::unique_ptr<Capture> capture) { capture_ = std::move(capture); }
@@ -78,7 +80,7 @@ class Network {
 
   // ---- addresses
   // Binds a socket; port 0 becomes a free one. Returns 0, or a negated errno.
-  long bind(IpSocket& socket, Place& place);
+  long bind(IpSocket& socket, SocketAddress& address);
   void unbind(IpSocket& socket);
   // Makes it the last among those that share its port.
   void put_last(IpSocket& socket);
@@ -91,21 +93,21 @@ class Network {
   void set_port_range(int host, PortRange range) { port_ranges_[host] = range; }
   // Selects a port for a connection from `from` to `to`, if `from` has none; otherwise checks
   // whether it may be used. Returns 0, or a negated errno.
-  long find_port(int host, Place& from, const Place& to);
+  long find_port(int host, SocketAddress& from, const SocketAddress& to);
   // The ports of connections.
-  PortHolds holds;
+  PortReservations reservations;
   // Returns a listener; `number` selects among those that share an address.
-  IpSocket* listener_at(int host, const Place& place, std::uint64_t number) const;
+  IpSocket* listener_at(int host, const SocketAddress& address, std::uint64_t number) const;
 
   // ---- connections
-  Connection& make_connection(int client, Place from, int server, Place to);
+  Connection& make_connection(int client, SocketAddress from, int server, SocketAddress to);
   Connection* find(std::uint64_t id);
   // Removes a connection whose ends are gone and that has no segment in flight.
   void forget(std::uint64_t id);
   // Calls `arrive` with the connection when the segment has arrived, unless the connection is gone
   // by then.
   using Arrival = std::move_only_function<void(Connection&)>;
-  void send(Connection& connection, Side from, Label label, Arrival arrive);
+  void send(Connection& connection, Side from, SegmentHeader header, Arrival arrive);
 
   // Returns whether the other end would respond now.
   bool reaches(const Connection& connection, Side from);
@@ -113,17 +115,17 @@ class Network {
   void probe(Connection& connection, Side from);
 
   // Visits each listener, and each end of a connection that its host still has.
-  void look(const std::function<void(const IpSocket&)>& see_listener,
-            const std::function<void(const Endpoint&, const Place& peer)>& see_end) const;
+  void look(const std::function<void(const IpSocket&)>& visit_listener,
+            const std::function<void(const Endpoint&, const SocketAddress& peer)>& visit_end) const;
 
   // ---- packets
-  void send(Parcel parcel);
+  void send(Datagram datagram);
 
  private:
   struct Segment {
     std::uint64_t id;
     Side from;
-    Label label;
+    SegmentHeader header;
     Nanos sent;
     Arrival arrive;
     std::uint64_t number = 0;  // Per end, from 1.
@@ -135,11 +137,11 @@ class Network {
 
   Link& link(int from, int to);
   bool is_open(int from, int to);
-  bool is_taken(const IpSocket& socket, const Place& place);
-  bool is_free(const IpSocket& socket, const Place& place);
-  bool has_connection(int host, const Place& from, const Place& to,
-                      const std::function<bool(const PortHold&)>& is_in_the_way);
-  bool may_connect_from(int host, const Place& from, const Place& to);
+  bool is_taken(const IpSocket& socket, const SocketAddress& address);
+  bool is_free(const IpSocket& socket, const SocketAddress& address);
+  bool has_connection(int host, const SocketAddress& from, const SocketAddress& to,
+                      const std::function<bool(const PortReservation&)>& is_in_the_way);
+  bool may_connect_from(int host, const SocketAddress& from, const SocketAddress& to);
   // Returns the next port of the host's range for which `is_free` is true; 0: none.
   std::uint16_t free_port(int host, Protocol protocol,
                           const std::function<bool(std::uint16_t)>& is_free);
@@ -147,7 +149,7 @@ class Network {
   void hold(Connection& connection, Segment segment);
   void release(int from, int to);
   // Makes both ends of all connections between two hosts suspect each other.
-  void doubt(int one, int other);
+  void suspect(int one, int other);
   void on_memory_freed(int host);
   static Nanos timeouts_of(const Endpoint& end, const Retries& retries);
   void give_up(Connection& connection, Side from, Nanos after);
@@ -155,20 +157,21 @@ class Network {
   void arrive(Segment& segment);
   void deliver(Connection& connection, Segment& segment);
   void deliver_early(std::uint64_t id, Side from);
-  void deliver(const Parcel& parcel);
-  void refuse(const Parcel& parcel);
-  void release_parcels(int from, int to);
+  void deliver(const Datagram& datagram);
+  void refuse(const Datagram& datagram);
+  void release_datagrams(int from, int to);
   // Returns the rule bound to a packet, so that it depends on the transmission only; empty without
   // one.
   std::function<Delivery(int attempt)> rule_for(const Connection& connection,
                                                 const Segment& segment);
-  std::function<Delivery(int attempt)> rule_for(const Parcel& parcel);
-  PacketSocket* packet_socket_at(int host, const Place& place, const Place& peer) const;
+  std::function<Delivery(int attempt)> rule_for(const Datagram& datagram);
+  PacketSocket* packet_socket_at(int host, const SocketAddress& address,
+                                 const SocketAddress& peer) const;
 
   Kernel& kernel_;
   std::map<std::pair<int, int>, Link> links_;
   std::map<std::pair<int, int>, Held> held_;
-  std::map<std::pair<int, int>, std::vector<Parcel>> held_parcels_;
+  std::map<std::pair<int, int>, std::vector<Datagram>> held_datagrams_;
   Rule rule_;
   std::unique_ptr<Capture> capture_;
   std::set<int> down_;

@@ -31,7 +31,7 @@ std::uint32_t PacketSocket::ready() const {
 
 // ---- addresses
 
-int PacketSocket::fit(const Place& here, const Place& peer) const {
+int PacketSocket::fit(const SocketAddress& here, const SocketAddress& peer) const {
   if (!is_bound_to(local_.ip, here.ip) || (remote_ && remote_ != peer)) return 0;
   const int as_connected = remote_ ? 4 : 0;
   const int as_own = local_.ip == here.ip ? 2 : 0;
@@ -45,7 +45,7 @@ long PacketSocket::connect(const sockaddr* address, socklen_t size) {
   if (family == AF_UNSPEC) return disconnect();
   if (const long result = bind_somewhere(); result < 0) return result;
   if (family != family_ && (family != AF_INET || !is_dual())) return -EAFNOSUPPORT;
-  std::optional<Place> to = Place::from_system(family, address, size);
+  std::optional<SocketAddress> to = SocketAddress::from_system(family, address, size);
   if (!to) return -EINVAL;
   if (const long result = may_connect(to->ip); result < 0) return result;
   const int host = to->ip.host(host_);
@@ -69,9 +69,9 @@ long PacketSocket::disconnect() {
 // Linux does it before all other checks.
 long PacketSocket::bind_somewhere() {
   if (is_bound_) return 0;
-  Place place{has_address_ ? local_.ip : any_ip(), 0};
-  if (const long result = network_.bind(*this, place); result < 0) return -EAGAIN;
-  local_ = place;
+  SocketAddress address{has_address_ ? local_.ip : any_ip(), 0};
+  if (const long result = network_.bind(*this, address); result < 0) return -EAGAIN;
+  local_ = address;
   return is_bound_ = is_port_drawn_ = true, 0;
 }
 
@@ -88,7 +88,7 @@ long PacketSocket::peer_address(sockaddr* address, socklen_t* size) const {
 
 // ---- sending
 
-long PacketSocket::destination(const msghdr& message, std::size_t size, Place& to) const {
+long PacketSocket::destination(const msghdr& message, std::size_t size, SocketAddress& to) const {
   if (family_ == AF_INET && size > kMost) return -EMSGSIZE;
   if (message.msg_name != nullptr && message.msg_namelen != 0) {
     if (const long result = named_destination(message, size, to); result < 0) return result;
@@ -100,12 +100,14 @@ long PacketSocket::destination(const msghdr& message, std::size_t size, Place& t
 }
 
 // An IPv6 socket also sends to IPv4 addresses, in either form.
-long PacketSocket::named_destination(const msghdr& message, std::size_t size, Place& to) const {
+long PacketSocket::named_destination(const msghdr& message, std::size_t size,
+                                     SocketAddress& to) const {
   const auto* address = static_cast<const sockaddr*>(message.msg_name);
   if (message.msg_namelen < sizeof(address->sa_family)) return -EINVAL;
   const int family = address->sa_family;
   if (family != family_ && (family != AF_INET || family_ != AF_INET6)) return -EAFNOSUPPORT;
-  const std::optional<Place> found = Place::from_system(family, address, message.msg_namelen);
+  const std::optional<SocketAddress> found =
+      SocketAddress::from_system(family, address, message.msg_namelen);
   if (!found) return -EINVAL;
   to = *found;
   const long result = may_connect(to.ip);
@@ -116,45 +118,45 @@ long PacketSocket::named_destination(const msghdr& message, std::size_t size, Pl
 
 long PacketSocket::send(const msghdr& message) {
   if (const long result = bind_somewhere(); result < 0) return result;
-  Parcel parcel{.from_host = host_,
-                .from = {},
-                .to_host = host_,
-                .to = {},
-                .bytes = joined(message),
-                .traffic_class = static_cast<std::uint8_t>(traffic_class_)};
+  Datagram datagram{.from_host = host_,
+                    .from = {},
+                    .to_host = host_,
+                    .to = {},
+                    .bytes = joined(message),
+                    .traffic_class = static_cast<std::uint8_t>(traffic_class_)};
   std::size_t segment = 0;
-  long result = destination(message, parcel.bytes.size(), parcel.to);
-  if (result >= 0) result = read_info(message, parcel, segment);
+  long result = destination(message, datagram.bytes.size(), datagram.to);
+  if (result >= 0) result = read_info(message, datagram, segment);
   if (result < 0) return result;
   if (const int error = take_error()) return -error;
   if (!may_write_) return -EPIPE;
   if (network_.memory.is_short(host_)) return -ENOBUFS;
-  parcel.to_host = parcel.to.ip.host(host_);
-  if (parcel.to_host < 0 || parcel.to_host >= network_.hosts) return -ENETUNREACH;
-  if (result = may_send(parcel, segment); result < 0) return result;
-  const bool has_source = !parcel.from.ip.is_any();
-  const bool is_other = local_.ip.is_v4() != parcel.to.ip.is_v4();
-  parcel.from.port = local_.port;
+  datagram.to_host = datagram.to.ip.host(host_);
+  if (datagram.to_host < 0 || datagram.to_host >= network_.hosts) return -ENETUNREACH;
+  if (result = may_send(datagram, segment); result < 0) return result;
+  const bool has_source = !datagram.from.ip.is_any();
+  const bool is_other = local_.ip.is_v4() != datagram.to.ip.is_v4();
+  datagram.from.port = local_.port;
   if (!has_source)
-    parcel.from.ip = local_.ip.is_any() || is_other ? own_like(parcel.to.ip) : local_.ip;
-  const auto size = static_cast<long>(parcel.bytes.size());
-  send_split(std::move(parcel), segment);
+    datagram.from.ip = local_.ip.is_any() || is_other ? own_like(datagram.to.ip) : local_.ip;
+  const auto size = static_cast<long>(datagram.bytes.size());
+  send_split(std::move(datagram), segment);
   return size;
 }
 
-long PacketSocket::may_send(const Parcel& parcel, std::size_t segment) const {
-  const std::size_t headers = parcel.to.ip.is_v4() ? 28 : 48;
-  const auto mtu = static_cast<std::size_t>(mtu_to(parcel.to_host));
+long PacketSocket::may_send(const Datagram& datagram, std::size_t segment) const {
+  const std::size_t headers = datagram.to.ip.is_v4() ? 28 : 48;
+  const auto mtu = static_cast<std::size_t>(mtu_to(datagram.to_host));
   if (segment != 0) return segment + headers > mtu ? -EINVAL : 0;
   const bool is_whole = fragments_ >= IP_PMTUDISC_DO && fragments_ <= IP_PMTUDISC_PROBE;
-  return is_whole && parcel.bytes.size() + headers > mtu ? -EMSGSIZE : 0;
+  return is_whole && datagram.bytes.size() + headers > mtu ? -EMSGSIZE : 0;
 }
 
-void PacketSocket::send_split(Parcel parcel, std::size_t segment) {
-  if (segment == 0) return network_.send(std::move(parcel));
-  const std::string bytes = std::move(parcel.bytes);
+void PacketSocket::send_split(Datagram datagram, std::size_t segment) {
+  if (segment == 0) return network_.send(std::move(datagram));
+  const std::string bytes = std::move(datagram.bytes);
   for (std::size_t at = 0; at < bytes.size(); at += segment) {
-    Parcel part = parcel;
+    Datagram part = datagram;
     part.bytes = bytes.substr(at, segment);
     network_.send(std::move(part));
   }
@@ -177,20 +179,22 @@ constexpr std::size_t kMostSegments = 64;
 
 }  // namespace
 
-long PacketSocket::read_info(const msghdr& message, Parcel& parcel, std::size_t& segment) const {
-  parcel.from.ip = any_ip();
+long PacketSocket::read_info(const msghdr& message, Datagram& datagram,
+                             std::size_t& segment) const {
+  datagram.from.ip = any_ip();
   msghdr all = message;
   for (cmsghdr* header = CMSG_FIRSTHDR(&all); header != nullptr;
        header = CMSG_NXTHDR(&all, header)) {
-    if (const long result = read_info(*header, parcel, segment); result < 0) return result;
+    if (const long result = read_info(*header, datagram, segment); result < 0) return result;
   }
-  if (segment == 0 || parcel.bytes.size() <= segment) return segment = 0, 0;
-  return parcel.bytes.size() > kMostSegments * segment ? -EINVAL : 0;
+  if (segment == 0 || datagram.bytes.size() <= segment) return segment = 0, 0;
+  return datagram.bytes.size() > kMostSegments * segment ? -EINVAL : 0;
 }
 
 // Messages of the other IP version are ignored.
-long PacketSocket::read_info(const cmsghdr& header, Parcel& parcel, std::size_t& segment) const {
-  const bool is_v4 = parcel.to.ip.is_v4();
+long PacketSocket::read_info(const cmsghdr& header, Datagram& datagram,
+                             std::size_t& segment) const {
+  const bool is_v4 = datagram.to.ip.is_v4();
   const int level = header.cmsg_level;
   const int type = header.cmsg_type;
   if (level == IPPROTO_UDP && type == UDP_SEGMENT) {
@@ -204,28 +208,28 @@ long PacketSocket::read_info(const cmsghdr& header, Parcel& parcel, std::size_t&
     int traffic_class = 0;
     if (!read_value(header, traffic_class) || traffic_class < 0 || traffic_class > 255)
       return -EINVAL;
-    parcel.traffic_class = static_cast<std::uint8_t>(traffic_class);
+    datagram.traffic_class = static_cast<std::uint8_t>(traffic_class);
     return 0;
   }
   in_pktinfo v4{};
   if (is_v4 && type == IP_PKTINFO)
-    return read_value(header, v4) ? set_source(parcel, Ip::of(v4.ipi_spec_dst)) : -EINVAL;
+    return read_value(header, v4) ? set_source(datagram, Ip::of(v4.ipi_spec_dst)) : -EINVAL;
   in6_pktinfo v6{};
   if (!is_v4 && type == IPV6_PKTINFO)
-    return read_value(header, v6) ? set_source(parcel, Ip::of(v6.ipi6_addr)) : -EINVAL;
+    return read_value(header, v6) ? set_source(datagram, Ip::of(v6.ipi6_addr)) : -EINVAL;
   return -EINVAL;
 }
 
-long PacketSocket::set_source(Parcel& parcel, const Ip& source) const {
+long PacketSocket::set_source(Datagram& datagram, const Ip& source) const {
   if (!source.is_any() && source.host(host_) != host_) return -EINVAL;
-  parcel.from.ip = source;
+  datagram.from.ip = source;
   return 0;
 }
 
 // ---- receiving
 
-void PacketSocket::on_parcel(const Parcel& parcel) {
-  const std::size_t size = parcel.bytes.size() + kOverhead;
+void PacketSocket::on_datagram(const Datagram& datagram) {
+  const std::size_t size = datagram.bytes.size() + kOverhead;
   // The kernel drops it silently. A packet that arrives while there is any room is accepted.
   if (arrived_size_ > receive_buffer_ || network_.memory.room(host_) < size) {
     ++dropped_;
@@ -233,11 +237,11 @@ void PacketSocket::on_parcel(const Parcel& parcel) {
   }
   arrived_size_ += size;
   network_.memory.take(host_, size);
-  arrivals_.push_back(parcel);
+  arrivals_.push_back(datagram);
   changed();
 }
 
-void PacketSocket::on_refused(const Place& by) {
+void PacketSocket::on_refused(const SocketAddress& by) {
   if (remote_ != by) return;
   error_ = ECONNREFUSED;
   changed();
@@ -246,7 +250,7 @@ void PacketSocket::on_refused(const Place& by) {
 long PacketSocket::receive(msghdr& message, int flags) {
   if (const int error = take_error()) return -error;
   if (arrivals_.empty()) return -EAGAIN;
-  const Parcel& first = arrivals_.front();
+  const Datagram& first = arrivals_.front();
   const std::size_t whole = first.bytes.size();
   const std::size_t copied = spread(first.bytes, message);
   message.msg_flags = copied < whole ? MSG_TRUNC : 0;
@@ -261,21 +265,21 @@ long PacketSocket::receive(msghdr& message, int flags) {
   return static_cast<long>((flags & MSG_TRUNC) != 0 ? whole : copied);
 }
 
-void PacketSocket::describe(const Parcel& parcel, msghdr& message) const {
+void PacketSocket::describe(const Datagram& datagram, msghdr& message) const {
   Control control(message);
-  const bool is_v4 = parcel.to.ip.is_v4();
+  const bool is_v4 = datagram.to.ip.is_v4();
   if (reports_destination_ != 0 && is_v4) {
     in_pktinfo info{};
-    std::memcpy(&info.ipi_addr, parcel.to.ip.bytes.data() + 12, sizeof(info.ipi_addr));
+    std::memcpy(&info.ipi_addr, datagram.to.ip.bytes.data() + 12, sizeof(info.ipi_addr));
     control.add(IPPROTO_IP, IP_PKTINFO, info);
   } else if (reports_destination_ != 0) {
     in6_pktinfo info{};
-    std::memcpy(&info.ipi6_addr, parcel.to.ip.bytes.data(), sizeof(info.ipi6_addr));
+    std::memcpy(&info.ipi6_addr, datagram.to.ip.bytes.data(), sizeof(info.ipi6_addr));
     control.add(IPPROTO_IPV6, IPV6_PKTINFO, info);
   }
   if (reports_class_ == 0) return;
-  if (is_v4) return control.add(IPPROTO_IP, IP_TOS, parcel.traffic_class);
-  control.add(IPPROTO_IPV6, IPV6_TCLASS, int{parcel.traffic_class});
+  if (is_v4) return control.add(IPPROTO_IP, IP_TOS, datagram.traffic_class);
+  control.add(IPPROTO_IPV6, IPV6_TCLASS, int{datagram.traffic_class});
 }
 
 // Linux allows it also for an unconnected socket. Packets are received nevertheless.

@@ -15,7 +15,7 @@ class PacketSocket final : public IpSocket {
 
   bool is_listening() const override { return false; }
   // Returns how specifically it matches a packet from `peer` to `here`; 0: not at all.
-  int fit(const Place& here, const Place& peer) const;
+  int fit(const SocketAddress& here, const SocketAddress& peer) const;
   std::uint32_t ready() const override;
   ~PacketSocket() override { network_.memory.give(host_, arrived_size_); }
 
@@ -31,8 +31,8 @@ class PacketSocket final : public IpSocket {
   long get_option(int level, int name, void* value, socklen_t* size) override;
 
   // ---- called by the network
-  void on_parcel(const Parcel& parcel);
-  void on_refused(const Place& by);
+  void on_datagram(const Datagram& datagram);
+  void on_refused(const SocketAddress& by);
 
  private:
   // Bytes that the kernel accounts for a packet in addition to its own.
@@ -46,17 +46,17 @@ class PacketSocket final : public IpSocket {
   long disconnect();
   long bind_somewhere();
   // Determines the destination. Also checks whether that many bytes may be sent.
-  long destination(const msghdr& message, std::size_t size, Place& to) const;
-  long named_destination(const msghdr& message, std::size_t size, Place& to) const;
+  long destination(const msghdr& message, std::size_t size, SocketAddress& to) const;
+  long named_destination(const msghdr& message, std::size_t size, SocketAddress& to) const;
   // Reads the control messages: the source, the traffic class, and into `segment` the size of the
   // packets into which it is split; 0: it is not.
-  long read_info(const msghdr& message, Parcel& parcel, std::size_t& segment) const;
-  long read_info(const cmsghdr& header, Parcel& parcel, std::size_t& segment) const;
-  long set_source(Parcel& parcel, const Ip& source) const;
+  long read_info(const msghdr& message, Datagram& datagram, std::size_t& segment) const;
+  long read_info(const cmsghdr& header, Datagram& datagram, std::size_t& segment) const;
+  long set_source(Datagram& datagram, const Ip& source) const;
   // Checks whether packets of the size may be sent to the host.
-  long may_send(const Parcel& parcel, std::size_t segment) const;
-  void send_split(Parcel parcel, std::size_t segment);
-  void describe(const Parcel& parcel, msghdr& message) const;
+  long may_send(const Datagram& datagram, std::size_t segment) const;
+  void send_split(Datagram datagram, std::size_t segment);
+  void describe(const Datagram& datagram, msghdr& message) const;
   void set_buffer(bool to_send, std::size_t size) override {
     (to_send ? send_buffer_ : receive_buffer_) = size;
   }
@@ -65,8 +65,8 @@ class PacketSocket final : public IpSocket {
   }
   int take_error() override { return std::exchange(error_, 0); }
 
-  std::optional<Place> remote_;
-  std::deque<Parcel> arrivals_;
+  std::optional<SocketAddress> remote_;
+  std::deque<Datagram> arrivals_;
   std::size_t arrived_size_ = 0;
   std::size_t send_buffer_ = kDefaultRoom;
   std::size_t receive_buffer_ = kDefaultRoom;

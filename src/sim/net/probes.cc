@@ -13,37 +13,37 @@ namespace spate::sim {
 void Endpoint::set_timeouts(const TcpTimeouts& timeouts) {
   timeouts_ = timeouts;
   watch_stall();
-  doubt_peer();
+  suspect_peer();
 }
 
-void Endpoint::doubt_peer() {
-  if (is_asking_ || !timeouts_.keeps_alive || state_ != State::open ||
+void Endpoint::suspect_peer() {
+  if (is_keep_alive_due_ || !timeouts_.keeps_alive || state_ != State::open ||
       network_.reaches(connection_, side_))
     return;
   const Nanos now = network_.kernel().now();
   // Earlier probes were answered.
   received_at_ += (now - received_at_) / timeouts_.idle * timeouts_.idle;
-  is_asking_ = true;
+  is_keep_alive_due_ = true;
   probes_ = 0;
-  ask_at(received_at_ + timeouts_.idle);
+  schedule_keep_alive(received_at_ + timeouts_.idle);
 }
 
-void Endpoint::ask_at(Nanos time) {
+void Endpoint::schedule_keep_alive(Nanos time) {
   network_.kernel().at(time, [&network = network_, id = connection_.id, side = side_] {
-    if (Connection* connection = network.find(id)) connection->end(side).ask_peer();
+    if (Connection* connection = network.find(id)) connection->end(side).send_keep_alive();
   });
 }
 
 // A peer that has crashed and is up again responds with a reset.
-void Endpoint::ask_peer() {
-  is_asking_ = false;
+void Endpoint::send_keep_alive() {
+  is_keep_alive_due_ = false;
   if (state_ != State::open || !timeouts_.keeps_alive) return;
   if (network_.reaches(connection_, side_)) return note_received(network_.kernel().now());
   if (silence == 0 && has_timed_out()) return on_silence();
   if (silence == 0) ++probes_;
-  is_asking_ = true;
+  is_keep_alive_due_ = true;
   network_.probe(connection_, side_);
-  ask_at(network_.kernel().now() + timeouts_.interval);
+  schedule_keep_alive(network_.kernel().now() + timeouts_.interval);
 }
 
 bool Endpoint::has_timed_out() const {

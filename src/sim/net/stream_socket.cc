@@ -24,13 +24,13 @@ StreamSocket::StreamSocket(Network& network, int family, Connection& connection,
       remote_(connection.end(opposite(side)).local()),
       phase_(Phase::connected) {
   local_ = connection.end(side).local();
-  end_->show_at(this);
+  end_->attach(this);
 }
 
 StreamSocket::~StreamSocket() {
   stop_listening();
   if (end_ != nullptr)
-    end_->close(resets_ ? Endpoint::Farewell::reset : Endpoint::Farewell::graceful);
+    end_->close(resets_ ? Endpoint::CloseMode::reset : Endpoint::CloseMode::graceful);
 }
 
 void StreamSocket::stop_listening() {
@@ -95,49 +95,49 @@ void StreamSocket::inherit(const StreamSocket& listener) {
 void StreamSocket::enqueue(Connection& connection) {
   waiting_.push_back(std::make_shared<StreamSocket>(network_, family_, connection, Side::server));
   waiting_.back()->inherit(*this);
-  connection.server.hold_port(own_hold());
+  connection.server.reserve_port(own_reservation());
   connection.server.on_established(connection.client_buffer);
-  network_.send(connection, Side::server, Label(Kind::welcome),
+  network_.send(connection, Side::server, SegmentHeader(SegmentKind::syn_ack),
                 [](Connection& to) { to.client.on_established(to.server_buffer); });
   changed();
 }
 
 // A SYN arrives. It is dropped while the backlog is full.
-void StreamSocket::knock(Network& network, Connection& connection) {
+void StreamSocket::on_syn(Network& network, Connection& connection) {
   const Endpoint& server = connection.server;
-  network.holds.end_wait(server.host(), server.local(), connection.client.local());
+  network.reservations.end_wait(server.host(), server.local(), connection.client.local());
   auto* listener = static_cast<StreamSocket*>(
       network.listener_at(connection.server.host(), connection.server.local(), connection.id));
   if (listener == nullptr) {
-    network.send(connection, Side::server, Label(Kind::refusal),
+    network.send(connection, Side::server, SegmentHeader(SegmentKind::syn_rst),
                  [](Connection& to) { to.client.on_refused(ECONNREFUSED); });
-  // As in Linux, the backlog holds one connection more than listen() was given.
+    // As in Linux, the backlog holds one connection more than listen() was given.
   } else if (listener->waiting_.size() <= static_cast<std::size_t>(listener->backlog_)) {
     connection.server_buffer = listener->receive_buffer_;
     listener->enqueue(connection);
   } else {
-    knock_again(network, connection);
+    retransmit_syn(network, connection);
   }
 }
 
 // Schedules the retransmission of the SYN, as the client's kernel does until it gives up.
-void StreamSocket::knock_again(Network& network, Connection& connection) {
-  const int number = ++connection.knocks;
+void StreamSocket::retransmit_syn(Network& network, Connection& connection) {
+  const int number = ++connection.syns;
   const bool is_last = number > kHandshakeRetries.most;
-  network.kernel().at(connection.knocked_at + kHandshakeRetries.until(number),
+  network.kernel().at(connection.first_syn_at + kHandshakeRetries.until(number),
                       [&network, is_last, id = connection.id] {
                         Connection* again = network.find(id);
                         if (again == nullptr || !again->client.is_connecting()) return;
                         if (is_last) return again->client.on_silence();
-                        network.send(*again, Side::client, Label(Kind::knock),
-                                     [&network](Connection& to) { knock(network, to); });
+                        network.send(*again, Side::client, SegmentHeader(SegmentKind::syn),
+                                     [&network](Connection& to) { on_syn(network, to); });
                       });
 }
 
 // ---- connecting
 
 long StreamSocket::connect(const sockaddr* address, socklen_t size) {
-  const std::optional<Place> to = Place::from_system(family_, address, size);
+  const std::optional<SocketAddress> to = SocketAddress::from_system(family_, address, size);
   if (!to) return -EINVAL;
   if (is_listening() || phase_ == Phase::connected) return -EISCONN;
   if (phase_ == Phase::disconnecting) return -EINVAL;
@@ -152,11 +152,11 @@ long StreamSocket::connect(const sockaddr* address, socklen_t size) {
   return 0;
 }
 
-long StreamSocket::begin(Place to) {
+long StreamSocket::begin(SocketAddress to) {
   if (const long result = may_connect(to.ip); result < 0) return result;
   const int host = to.ip.host(host_);
   if (host < 0 || host >= network_.hosts) return -ENETUNREACH;
-  Place from{local_.ip, is_bound_ ? local_.port : std::uint16_t{0}};
+  SocketAddress from{local_.ip, is_bound_ ? local_.port : std::uint16_t{0}};
   if (from.ip.is_any()) from.ip = own_like(to.ip);
   if (const long result = network_.find_port(host_, from, to); result < 0) return result;
   local_ = from;
@@ -166,21 +166,21 @@ long StreamSocket::begin(Place to) {
   has_left_port_ = false;
   connection_ = &network_.make_connection(host_, local_, host, to);
   connection_->client_buffer = receive_buffer_;
-  connection_->knocked_at = network_.kernel().now();
+  connection_->first_syn_at = network_.kernel().now();
   end_ = &connection_->client;
-  end_->show_at(this);
+  end_->attach(this);
   end_->set_send_buffer(send_buffer_);
   end_->set_timeouts(timeouts_);
-  end_->hold_port(own_hold());
-  network_.send(*connection_, Side::client, Label(Kind::knock),
-                [&network = network_](Connection& at) { knock(network, at); });
+  end_->reserve_port(own_reservation());
+  network_.send(*connection_, Side::client, SegmentHeader(SegmentKind::syn),
+                [&network = network_](Connection& at) { on_syn(network, at); });
   return -EINPROGRESS;
 }
 
 // The socket can be connected again. A port chosen by bind() stays, and the old port is still
 // returned.
 void StreamSocket::disconnect() {
-  end_->close(Endpoint::Farewell::reset);
+  end_->close(Endpoint::CloseMode::reset);
   end_ = nullptr;
   connection_ = nullptr;
   phase_ = Phase::unconnected;
@@ -277,7 +277,7 @@ long StreamSocket::set_option(int level, int name, const void* value, socklen_t 
   if (level == IPPROTO_TCP || (level == SOL_SOCKET && name == SO_KEEPALIVE))
     return set_stream_option(level, name, number);
   const long result = IpSocket::set_option(level, name, value, size);
-  if (end_ != nullptr) end_->share_port(own_hold());
+  if (end_ != nullptr) end_->share_port(own_reservation());
   return result;
 }
 

@@ -33,12 +33,12 @@ class StreamSocket final : public IpSocket {
   long set_option(int level, int name, const void* value, socklen_t size) override;
 
  private:
-  static void knock(Network& network, Connection& connection);
-  static void knock_again(Network& network, Connection& connection);
+  static void on_syn(Network& network, Connection& connection);
+  static void retransmit_syn(Network& network, Connection& connection);
   // Copies options of the listener.
   void inherit(const StreamSocket& listener);
   void enqueue(Connection& connection);
-  long begin(Place to);
+  long begin(SocketAddress to);
   void disconnect();
   void stop_listening();
   bool has_port() override;
@@ -59,7 +59,7 @@ class StreamSocket final : public IpSocket {
   // ---- a connection; both are set or neither
   Connection* connection_ = nullptr;
   Endpoint* end_ = nullptr;
-  Place remote_;
+  SocketAddress remote_;
   // The progress of connect() as seen by the socket, which is not told of later events.
   enum class Phase : std::uint8_t { unconnected, connecting, connected, disconnecting };
   Phase phase_ = Phase::unconnected;

@@ -3,39 +3,19 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cstring>
 
-#include "base/mix.h"
 #include "sim/kernel/file.h"
 #include "sim/net/network.h"
 
 namespace spate::sim {
 
-namespace {
+SegmentHeader::SegmentHeader(std::string_view text)
+    : kind(SegmentKind::data), hash(hash_of(text)), size(text.size()), bytes(text) {}
 
-// Independent of byte order.
-std::uint64_t word_of(std::string_view bytes) {
-  std::uint64_t word = 0;
-  std::memcpy(&word, bytes.data(), bytes.size());
-  return std::endian::native == std::endian::little ? word : __builtin_bswap64(word);
-}
-
-}  // namespace
-
-std::uint64_t print_of(std::string_view bytes) {
-  constexpr std::size_t kWord = sizeof(std::uint64_t);
-  std::uint64_t print = mix(bytes.size());
-  for (; bytes.size() >= kWord; bytes.remove_prefix(kWord))
-    print = mix(print ^ word_of(bytes.substr(0, kWord)));
-  return bytes.empty() ? print : mix(print ^ word_of(bytes));
-}
-
-Label::Label(std::string_view text)
-    : kind(Kind::bytes), print(print_of(text)), size(text.size()), bytes(text) {}
-
-Endpoint::Endpoint(Network& network, Connection& connection, Side side, int host, Place local)
+Endpoint::Endpoint(Network& network, Connection& connection, Side side, int host,
+                   SocketAddress local)
     : network_(network),
       connection_(connection),
       side_(side),
@@ -47,7 +27,7 @@ Endpoint::Endpoint(Network& network, Connection& connection, Side side, int host
 Endpoint& Endpoint::other(Connection& connection) const { return connection.end(opposite(side_)); }
 
 void Endpoint::changed() {
-  if (face_ != nullptr) face_->changed();
+  if (file_ != nullptr) file_->changed();
 }
 
 std::uint32_t Endpoint::ready() const {
@@ -103,9 +83,9 @@ void Endpoint::announce_window() {
   const bool is_worth_it = unannounced_ != 0 && (incoming_.size() == 0 || unannounced_ >= kSegment);
   if (state_ != State::open || has_ended_ || !is_worth_it || network_.memory.is_short(host_))
     return;
-  network_.send(connection_, side_, Label(Kind::credit),
+  network_.send(connection_, side_, SegmentHeader(SegmentKind::window_update),
                 [this, count = std::exchange(unannounced_, 0)](Connection& to) {
-                  other(to).on_credit(count);
+                  other(to).on_window_update(count);
                 });
 }
 
@@ -127,19 +107,19 @@ void Endpoint::shut_down_reading() {
 
 // As in Linux, closing with unread input sends a reset, because the peer must not believe that it
 // was read.
-void Endpoint::close(Farewell farewell) {
+void Endpoint::close(CloseMode mode) {
   is_closed_ = true;
-  face_ = nullptr;
+  file_ = nullptr;
   has_ended_ = true;
-  const bool is_rude = farewell == Farewell::reset && !(has_sent_end_ && peer_has_ended_);
+  const bool must_reset = mode == CloseMode::reset && !(has_sent_fin_ && peer_has_ended_);
   if (state_ == State::connecting ||
-      (state_ == State::open && (is_rude || incoming_.size() != 0))) {
+      (state_ == State::open && (must_reset || incoming_.size() != 0))) {
     reset_peer();
     die(0);
   } else if (state_ == State::open) {
     has_shut_down_ = true;
     transmit();
-    if (is_end_acknowledged_) keep_port_waiting();
+    if (is_fin_acknowledged_) keep_port_waiting();
   }
   forget_if_gone();
 }
@@ -148,21 +128,21 @@ void Endpoint::close(Farewell farewell) {
 void Endpoint::transmit() {
   if (state_ != State::open) return;
   const std::size_t longest = network_.longest_segment(host_, other(connection_).host());
-  while (credit_ != 0 && outgoing_.size() != 0) {
-    const std::size_t size = std::min({credit_, outgoing_.size(), longest});
+  while (window_ != 0 && outgoing_.size() != 0) {
+    const std::size_t size = std::min({window_, outgoing_.size(), longest});
     const std::string_view bytes = outgoing_.front().substr(0, size);
     network_.send(
-        connection_, side_, Label(bytes),
+        connection_, side_, SegmentHeader(bytes),
         [this, segment = std::string(bytes)](Connection& to) { other(to).on_bytes(segment); });
     outgoing_.take(size);
-    credit_ -= size;
+    window_ -= size;
   }
   if (is_stalled() != (stalled_since_ != kForever)) watch_stall();
   if (outgoing_.size() != 0) return probe_later();
-  if (!has_shut_down_ || std::exchange(has_sent_end_, true)) return;
+  if (!has_shut_down_ || std::exchange(has_sent_fin_, true)) return;
   ends_second_ = peer_has_ended_;
-  network_.send(connection_, side_, Label(Kind::end),
-                [this](Connection& to) { other(to).on_end(); });
+  network_.send(connection_, side_, SegmentHeader(SegmentKind::fin),
+                [this](Connection& to) { other(to).on_fin(); });
 }
 
 // Zero-window probe: without it a sender would never notice a dead peer.
@@ -176,17 +156,17 @@ void Endpoint::probe_later() {
 
 void Endpoint::probe() {
   is_probing_ = false;
-  if (state_ != State::open || credit_ != 0 || outgoing_.size() == 0) return;
+  if (state_ != State::open || window_ != 0 || outgoing_.size() == 0) return;
   probe_after_ = std::min(2 * probe_after_, kLastProbe);
   is_probing_ = true;
-  network_.send(connection_, side_, Label(std::string_view()), [this](Connection&) {
+  network_.send(connection_, side_, SegmentHeader(std::string_view()), [this](Connection&) {
     is_probing_ = false;
     transmit();
   });
 }
 
 void Endpoint::reset_peer() {
-  network_.send(connection_, side_, Label(Kind::reset),
+  network_.send(connection_, side_, SegmentHeader(SegmentKind::reset),
                 [this](Connection& to) { other(to).on_reset(); });
 }
 
@@ -202,7 +182,7 @@ void Endpoint::die(int error) {
 // Both sides have ended, and their FINs were acknowledged. The side that ended first enters
 // TIME_WAIT, so that its port is not reused too soon.
 void Endpoint::finish() {
-  if (!peer_has_ended_ || !is_end_acknowledged_ || state_ == State::dead) return;
+  if (!peer_has_ended_ || !is_fin_acknowledged_ || state_ == State::dead) return;
   if (!ends_second_) keep_port_waiting();
   die(error_);
 }
@@ -216,41 +196,43 @@ void Endpoint::forget_if_gone() {
 
 std::uint64_t Endpoint::connection_number() const { return connection_.id; }
 
-void Endpoint::hold_port(PortHold hold) {
-  hold.owner = owner();
-  hold.host = host_;
-  hold.local = local_;
-  hold.peer = other(connection_).local();
-  network_.holds.add(hold);
-  holds_port_ = true;
+void Endpoint::reserve_port(PortReservation reservation) {
+  reservation.owner = owner();
+  reservation.host = host_;
+  reservation.local = local_;
+  reservation.peer = other(connection_).local();
+  network_.reservations.add(reservation);
+  has_reservation_ = true;
 }
 
-void Endpoint::share_port(const PortHold& as) {
-  if (holds_port_) network_.holds.share(host_, local_.port, owner(), as);
+void Endpoint::share_port(const PortReservation& as) {
+  if (has_reservation_) network_.reservations.share(host_, local_.port, owner(), as);
 }
 
 void Endpoint::release_port() {
-  if (std::exchange(holds_port_, false)) network_.holds.remove(host_, local_.port, owner());
+  if (std::exchange(has_reservation_, false))
+    network_.reservations.remove(host_, local_.port, owner());
 }
 
 void Endpoint::keep_port_waiting() {
-  if (!holds_port_) return;
-  const auto wait = peer_has_ended_ ? PortHolds::Wait::for_nobody : PortHolds::Wait::for_peer;
-  network_.holds.wait(host_, local_.port, owner(), network_.kernel().now(), wait);
-  if (peer_has_ended_) holds_port_ = false;
+  if (!has_reservation_) return;
+  const auto wait =
+      peer_has_ended_ ? PortReservations::Wait::for_nobody : PortReservations::Wait::for_peer;
+  network_.reservations.wait(host_, local_.port, owner(), network_.kernel().now(), wait);
+  if (peer_has_ended_) has_reservation_ = false;
 }
 
 void Endpoint::vanish() {
   has_vanished_ = true;
   is_closed_ = true;
-  face_ = nullptr;
+  file_ = nullptr;
   incoming_.clear();
   die(0);
 }
 
-void Endpoint::reset_unknown(const Label& label) {
-  if (label.kind == Kind::reset || label.kind == Kind::refusal) return;
-  network_.send(connection_, side_, Label(Kind::reset),
+void Endpoint::reset_unknown(const SegmentHeader& header) {
+  if (header.kind == SegmentKind::reset || header.kind == SegmentKind::syn_rst) return;
+  network_.send(connection_, side_, SegmentHeader(SegmentKind::reset),
                 [this](Connection& to) { other(to).on_reset(); });
 }
 
@@ -260,10 +242,10 @@ void Endpoint::on_silence() {
   forget_if_gone();
 }
 
-void Endpoint::on_established(std::size_t credit) {
+void Endpoint::on_established(std::size_t window) {
   if (state_ != State::connecting) return;
   state_ = State::open;
-  credit_ = credit;
+  window_ = window;
   changed();
 }
 
@@ -275,7 +257,7 @@ void Endpoint::on_refused(int error) {
 // Bytes that cannot be read any more are answered by a reset, if this end has also ended.
 void Endpoint::on_bytes(std::string_view bytes) {
   if (state_ != State::open) return;
-  if (is_closed_ || (has_sent_end_ && has_ended_)) {
+  if (is_closed_ || (has_sent_fin_ && has_ended_)) {
     reset_peer();
     die(ECONNRESET);
     return forget_if_gone();
@@ -284,15 +266,15 @@ void Endpoint::on_bytes(std::string_view bytes) {
   changed();
 }
 
-void Endpoint::on_credit(std::size_t count) {
-  credit_ += count;
+void Endpoint::on_window_update(std::size_t count) {
+  window_ += count;
   probe_after_ = kFirstProbe;
   transmit();
   changed();
 }
 
-void Endpoint::on_end() {
-  other(connection_).on_end_acknowledged();
+void Endpoint::on_fin() {
+  other(connection_).on_fin_acknowledged();
   if (state_ != State::open) return;
   has_ended_ = peer_has_ended_ = true;
   changed();
@@ -300,9 +282,9 @@ void Endpoint::on_end() {
   forget_if_gone();
 }
 
-void Endpoint::on_end_acknowledged() {
+void Endpoint::on_fin_acknowledged() {
   if (state_ != State::open) return;
-  is_end_acknowledged_ = true;
+  is_fin_acknowledged_ = true;
   if (is_closed_ && !peer_has_ended_) keep_port_waiting();
   finish();
 }

@@ -1,6 +1,6 @@
 // TCP, as visible to programs: two ends with buffers, each of which may end or reset.
 //
-// Bytes wait in the sender's buffer until the receiver's has room, which window updates (`credit_`)
+// Bytes wait in the sender's buffer until the receiver's has room, which window updates (`window_`)
 // announce; then they are sent in segments. So unread bytes are bounded by the two buffers.
 #pragma once
 
@@ -11,9 +11,9 @@
 #include <string_view>
 #include <utility>
 
-#include "sim/net/place.h"
-#include "sim/net/port_holds.h"
-#include "sim/net/socket_memory.h"
+#include "sim/kernel/socket_memory.h"
+#include "sim/net/port_reservations.h"
+#include "sim/net/socket_address.h"
 #include "spate/time.h"
 
 namespace spate::sim {
@@ -26,21 +26,19 @@ enum class Side : std::uint8_t { client, server };
 constexpr std::size_t number_of(Side side) { return static_cast<std::size_t>(side); }
 constexpr Side opposite(Side side) { return side == Side::client ? Side::server : Side::client; }
 
-enum class Kind : std::uint8_t { knock, welcome, refusal, credit, end, reset, bytes };
+// A syn_rst answers a SYN.
+enum class SegmentKind : std::uint8_t { syn, syn_ack, syn_rst, window_update, fin, reset, data };
 
 // The header of a segment.
-struct Label {
-  explicit Label(Kind what) : kind(what), print(static_cast<std::uint64_t>(what)) {}
-  explicit Label(std::string_view text);
+struct SegmentHeader {
+  explicit SegmentHeader(SegmentKind what) : kind(what), hash(static_cast<std::uint64_t>(what)) {}
+  explicit SegmentHeader(std::string_view text);
 
-  Kind kind;
-  std::uint64_t print;  // For the trace.
+  SegmentKind kind;
+  std::uint64_t hash;  // For the trace.
   std::size_t size = 0;
   std::string_view bytes{};  // Valid while it is being sent.
 };
-
-// Returns a hash of the bytes, for the trace.
-std::uint64_t print_of(std::string_view bytes);
 
 inline constexpr std::size_t kDefaultBuffer = 64 * 1024;
 inline constexpr std::size_t kSegment = 1448;  // A receiver announces a window of this size at
@@ -59,14 +57,14 @@ struct TcpTimeouts {
 // One end of a connection. Functions return zero or more, or a negated errno.
 class Endpoint {
  public:
-  Endpoint(Network& network, Connection& connection, Side side, int host, Place local);
+  Endpoint(Network& network, Connection& connection, Side side, int host, SocketAddress local);
 
   int host() const { return host_; }
-  const Place& local() const { return local_; }
+  const SocketAddress& local() const { return local_; }
   bool is_connecting() const { return state_ == State::connecting; }
   bool is_open() const { return state_ == State::open; }
   bool is_dead() const { return state_ == State::dead; }
-  bool has_ended() const { return has_ended_ || has_sent_end_; }
+  bool has_ended() const { return has_ended_ || has_sent_fin_; }
   std::size_t unread() const { return incoming_.size(); }
   std::size_t unsent() const { return outgoing_.size(); }
   // Its host has crashed.
@@ -74,11 +72,11 @@ class Endpoint {
   // Returns whether neither the program nor the network uses it any more.
   bool is_gone() const { return is_closed_ && state_ == State::dead; }
   // Sets the descriptor's file, which is notified of changes; nullptr before it is accepted.
-  void show_at(File* face) { face_ = face; }
+  void attach(File* file) { file_ = file; }
   void set_send_buffer(std::size_t size) { send_buffer_ = size; }
-  // Reserves its port, as described by `hold`.
-  void hold_port(PortHold hold);
-  void share_port(const PortHold& as);
+  // Reserves its port, as described by `reservation`.
+  void reserve_port(PortReservation reservation);
+  void share_port(const PortReservation& as);
   void set_timeouts(const TcpTimeouts& timeouts);
   const TcpTimeouts& timeouts() const { return timeouts_; }
 
@@ -89,18 +87,18 @@ class Endpoint {
   long receive(std::span<std::byte> room, Peek peek);
   void shut_down_writing();
   void shut_down_reading();
-  enum class Farewell : std::uint8_t { graceful, reset };
+  enum class CloseMode : std::uint8_t { graceful, reset };
   // Called when the descriptor is closed; may destroy the connection.
-  void close(Farewell farewell);
+  void close(CloseMode mode);
   int take_error() { return std::exchange(error_, 0); }
 
   // ---- called by the network
-  void on_established(std::size_t credit);
+  void on_established(std::size_t window);
   void on_refused(int error);
   void on_bytes(std::string_view bytes);
-  void on_credit(std::size_t count);
-  void on_end();
-  void on_end_acknowledged();
+  void on_window_update(std::size_t count);
+  void on_fin();
+  void on_fin_acknowledged();
   void on_reset();
   // Called when no segment was acknowledged for too long.
   void on_silence();
@@ -109,10 +107,10 @@ class Endpoint {
   // Its host has memory again.
   void on_memory();
   // Starts probing, if keep-alive is on: the peer may be unreachable.
-  void doubt_peer();
+  void suspect_peer();
   // Disappears without notifying the peer; later segments are answered by reset_unknown().
   void vanish();
-  void reset_unknown(const Label& label);
+  void reset_unknown(const SegmentHeader& header);
 
   // For the network: nonzero while its segments do not arrive.
   std::uint64_t silence = 0;
@@ -138,32 +136,32 @@ class Endpoint {
   void keep_port_waiting();
   void changed();
   void forget_if_gone();
-  bool is_stalled() const { return credit_ == 0 && outgoing_.size() != 0; }
+  bool is_stalled() const { return window_ == 0 && outgoing_.size() != 0; }
   void watch_stall();
-  void ask_at(Nanos time);
-  void ask_peer();
+  void schedule_keep_alive(Nanos time);
+  void send_keep_alive();
   bool has_timed_out() const;
 
   Network& network_;
   Connection& connection_;
   const Side side_;
   const int host_;
-  const Place local_;
-  File* face_ = nullptr;
+  const SocketAddress local_;
+  File* file_ = nullptr;
   State state_ = State::connecting;
   int error_ = 0;
   bool is_closed_ = false;  // By the program.
   bool has_vanished_ = false;
   bool has_shut_down_ = false;  // It sends nothing more.
-  bool has_sent_end_ = false;
+  bool has_sent_fin_ = false;
   bool has_ended_ = false;  // The peer has ended, or its input is ignored.
   bool peer_has_ended_ = false;
   bool ends_second_ = false;  // The peer had ended before.
-  bool is_end_acknowledged_ = false;
-  bool holds_port_ = false;
+  bool is_fin_acknowledged_ = false;
+  bool has_reservation_ = false;
   ByteQueue outgoing_;
   ByteQueue incoming_;
-  std::size_t credit_ = 0;
+  std::size_t window_ = 0;
   bool is_probing_ = false;
   Nanos probe_after_ = kFirstProbe;
   std::size_t unannounced_ = 0;  // Read, and not yet announced to the sender.
@@ -171,13 +169,13 @@ class Endpoint {
   TcpTimeouts timeouts_;
   Nanos received_at_{0};
   Nanos stalled_since_{kForever};
-  bool is_asking_ = false;
+  bool is_keep_alive_due_ = false;
   int probes_ = 0;  // Unanswered probes.
 };
 
 struct Connection {
-  Connection(Network& network, std::uint64_t number, int from_host, Place from, int to_host,
-             Place to)
+  Connection(Network& network, std::uint64_t number, int from_host, SocketAddress from, int to_host,
+             SocketAddress to)
       : id(number),
         client(network, *this, Side::client, from_host, from),
         server(network, *this, Side::server, to_host, to) {}
@@ -191,8 +189,8 @@ struct Connection {
   std::size_t client_buffer = kDefaultBuffer;  // Receive buffers.
   std::size_t server_buffer = kDefaultBuffer;
   // ---- the unanswered SYNs of the client
-  Nanos knocked_at{0};
-  int knocks = 0;
+  Nanos first_syn_at{0};
+  int syns = 0;
   // ---- segments sent by each end
   Nanos last_arrival[2] = {};
   std::uint64_t sent[2] = {};

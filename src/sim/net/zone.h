@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "spate/sim/world.h"
+#include "spate/sim/link.h"
 
 namespace spate::sim {
 

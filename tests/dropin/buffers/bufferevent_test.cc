@@ -103,7 +103,7 @@ TEST(ThreadSafeEvBuffer, AllowsAnyThreadToDropViews) {
 }
 
 // The original gives the filter no event when the underlying socket has connected.
-TEST(Filter, ReportsTheResultOfConnecting) {
+TEST(Filter, ReportsResultOfConnecting) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -133,7 +133,7 @@ TEST(Filter, ReportsTheResultOfConnecting) {
   event_base_free(base);
 }
 
-TEST(ThreadSafeBufferevent, SendsTheDataOfAllThreads) {
+TEST(ThreadSafeBufferevent, SendsDataOfAllThreads) {
   RunningBase base(make_base("epoll"));
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
@@ -156,7 +156,7 @@ TEST(ThreadSafeBufferevent, SendsTheDataOfAllThreads) {
 }
 
 // The peer sees the end of each: none is leaked, and none is used after it was freed.
-TEST(ThreadSafeBufferevent, MayBeFreedByAnyThreadDuringARead) {
+TEST(ThreadSafeBufferevent, MayBeFreedByAnyThreadDuringRead) {
   for (const int more : {0, static_cast<int>(BEV_OPT_DEFER_CALLBACKS),
                          BEV_OPT_DEFER_CALLBACKS | BEV_OPT_UNLOCK_CALLBACKS}) {
     RunningBase base(make_base("epoll"));
@@ -183,7 +183,7 @@ TEST(ThreadSafeBufferevent, MayBeFreedByAnyThreadDuringARead) {
   }
 }
 
-TEST(ThreadSafeBufferevent, AllowsTwoThreadsToWriteAndFreeAPair) {
+TEST(ThreadSafeBufferevent, AllowsTwoThreadsToWriteAndFreePair) {
   RunningBase base(make_base("epoll"));
   for (int round = 0; round < 50; ++round) {
     bufferevent* pair[2];
@@ -207,7 +207,7 @@ TEST(ThreadSafeBufferevent, AllowsTwoThreadsToWriteAndFreeAPair) {
   wait_until_idle(base.get());
 }
 
-TEST(ThreadSafeBufferevent, RespectsAGroupLimitAcrossTwoBases) {
+TEST(ThreadSafeBufferevent, RespectsGroupLimitAcrossTwoBases) {
   RunningBase one(make_base("epoll"));
   RunningBase other(make_base("epoll"));
   const timeval tick{0, 1000};

@@ -33,7 +33,7 @@ class RandomWorld {
   std::mt19937 random_;
 };
 
-TEST(EvBuffer, AgreesWithAStringOverRandomOperations) {
+TEST(EvBuffer, AgreesWithStringOverRandomOperations) {
   for (unsigned seed = 1; seed <= 300 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomWorld world(seed);
@@ -55,7 +55,7 @@ TEST(EvBuffer, MayBeFreedInItsOwnCallback) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST(EvBuffer, AllowsACallbackToRemoveTheOthers) {
+TEST(EvBuffer, AllowsCallbackToRemoveOthers) {
   Buffer buffer = make();
   int calls = 0;
   const evbuffer_cb_func count = [](evbuffer*, const evbuffer_cb_info*, void* calls_made) {
@@ -75,7 +75,7 @@ TEST(EvBuffer, AllowsACallbackToRemoveTheOthers) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST(EvBuffer, ReleasesMemoryInAConsistentState) {
+TEST(EvBuffer, ReleasesMemoryInConsistentState) {
   Buffer buffer = make();
   struct Seen {
     evbuffer* buffer;
@@ -95,7 +95,7 @@ TEST(EvBuffer, ReleasesMemoryInAConsistentState) {
   EXPECT_EQ(contents(buffer.get()), "wn!");
 }
 
-TEST(EvBuffer, FindsNothingBeyondTheEnd) {
+TEST(EvBuffer, FindsNothingBeyondEnd) {
   Buffer buffer = make("some text");
   evbuffer_ptr place;
   ASSERT_EQ(evbuffer_ptr_set(buffer.get(), &place, 9, EVBUFFER_PTR_SET), 0);
@@ -107,7 +107,7 @@ TEST(EvBuffer, FindsNothingBeyondTheEnd) {
   EXPECT_EQ(evbuffer_peek(buffer.get(), -1, &place, nullptr, 0), 0);
 }
 
-TEST(EvBuffer, ReadsPartOfAQueuedFile) {
+TEST(EvBuffer, ReadsPartOfQueuedFile) {
   Buffer buffer = make();
   evbuffer_set_flags(buffer.get(), EVBUFFER_FLAG_DRAINS_TO_FD);
   evbuffer_add_file(buffer.get(), make_file("0123456789"), 2, 6);
@@ -118,7 +118,7 @@ TEST(EvBuffer, ReadsPartOfAQueuedFile) {
   EXPECT_EQ(contents(buffer.get()), "4567");
 }
 
-TEST(EvBuffer, FailsToReadATruncatedFile) {
+TEST(EvBuffer, FailsToReadTruncatedFile) {
   Buffer buffer = make();
   evbuffer_set_flags(buffer.get(), EVBUFFER_FLAG_DRAINS_TO_FD);
   const int file = make_file("0123456789");
@@ -134,7 +134,7 @@ TEST(EvBuffer, FailsToReadATruncatedFile) {
   ::close(file);
 }
 
-TEST(EvBuffer, KeepsASegmentAfterAnInvalidRange) {
+TEST(EvBuffer, KeepsSegmentAfterInvalidRange) {
   const int file = make_file("0123456789");
   evbuffer_file_segment* segment = evbuffer_file_segment_new(file, 0, 10, EVBUF_FS_CLOSE_ON_FREE);
   Buffer buffer = make();
@@ -145,7 +145,7 @@ TEST(EvBuffer, KeepsASegmentAfterAnInvalidRange) {
   EXPECT_EQ(contents(buffer.get()), "56789");
 }
 
-TEST(EvBuffer, RefusesToGrowBeyondTheMaximumLength) {
+TEST(EvBuffer, RefusesToGrowBeyondMaximumLength) {
   Buffer buffer = make("x");
   const char byte = 0;
   EXPECT_EQ(evbuffer_add_reference(buffer.get(), &byte, SIZE_MAX, nullptr, nullptr), -1);

@@ -122,7 +122,7 @@ class TlsBufferevent : public testing::Test {
   End ends[2];
 };
 
-TEST_F(TlsBufferevent, HighWatermarkDoesNotLoseTheRestOfARecord) {
+TEST_F(TlsBufferevent, HighWatermarkDoesNotLoseRestOfRecord) {
   for (const Way way : {Way::sockets, Way::filters, Way::pair}) {
     connect(way);
     bufferevent_setwatermark(ends[1].bev, EV_READ, 0, 100);
@@ -136,7 +136,7 @@ TEST_F(TlsBufferevent, HighWatermarkDoesNotLoseTheRestOfARecord) {
   }
 }
 
-TEST_F(TlsBufferevent, ReadsNoMoreThanTheHighWatermark) {
+TEST_F(TlsBufferevent, ReadsNoMoreThanHighWatermark) {
   for (const Way way : {Way::sockets, Way::filters, Way::pair}) {
     connect(way);
     bufferevent_setcb(ends[1].bev, nullptr, nullptr, nullptr, nullptr);
@@ -173,7 +173,7 @@ TEST_F(TlsBufferevent, IncompleteWriteMayBeLimitedAfterwards) {
 }
 
 // The original does the same: OpenSSL has begun a record, and is not given it again.
-TEST_F(TlsBufferevent, DrainingAnIncompleteWriteEndsTheConnection) {
+TEST_F(TlsBufferevent, DrainingIncompleteWriteEndsConnection) {
   for (const std::size_t left : {0U, 5U}) {
     connect(Way::sockets);
     bufferevent_disable(ends[1].bev, EV_READ);
@@ -191,7 +191,7 @@ TEST_F(TlsBufferevent, DrainingAnIncompleteWriteEndsTheConnection) {
   }
 }
 
-TEST_F(TlsBufferevent, RateLimitStopsWritingUntilTheNextTick) {
+TEST_F(TlsBufferevent, RateLimitStopsWritingUntilNextTick) {
   connect(Way::sockets);
   const timeval tick{3600, 0};
   ev_token_bucket_cfg* rates = ev_token_bucket_cfg_new(1000, 1000, 1000, 1000, &tick);
@@ -207,7 +207,7 @@ TEST_F(TlsBufferevent, RateLimitStopsWritingUntilTheNextTick) {
   ev_token_bucket_cfg_free(rates);
 }
 
-TEST_F(TlsBufferevent, EnablingWritingInTheHandshakeDoesNotSpin) {
+TEST_F(TlsBufferevent, EnablingWritingInHandshakeDoesNotSpin) {
   int fds[2];
   open_ends(fds);
   ends[0].watch(on_socket(fds[0], BUFFEREVENT_SSL_CONNECTING));
@@ -219,7 +219,7 @@ TEST_F(TlsBufferevent, EnablingWritingInTheHandshakeDoesNotSpin) {
   close(fds[1]);
 }
 
-TEST_F(TlsBufferevent, ReportsAFailureAgainWhenReadingIsEnabled) {
+TEST_F(TlsBufferevent, ReportsFailureAgainWhenReadingIsEnabled) {
   connect(Way::sockets);
   const evutil_socket_t fd = bufferevent_getfd(ends[0].bev);
   ASSERT_EQ(send(fd, "garbage", 7, MSG_NOSIGNAL), 7);
@@ -234,7 +234,7 @@ TEST_F(TlsBufferevent, ReportsAFailureAgainWhenReadingIsEnabled) {
   EXPECT_EQ(ends[1].end, BEV_EVENT_ERROR);
 }
 
-TEST_F(TlsBufferevent, WritesAreAllowedAfterTheCloseNotifyOfThePeer) {
+TEST_F(TlsBufferevent, WritesAreAllowedAfterCloseNotifyOfPeer) {
   for (const Way way : {Way::sockets, Way::filters, Way::pair}) {
     connect(way);
     SSL_shutdown(bufferevent_openssl_get_ssl(ends[0].bev));
@@ -380,7 +380,7 @@ TEST_F(TlsBufferevent, FilterMovesToAnotherDescriptorInEachState) {
   }
 }
 
-TEST_F(TlsBufferevent, FilterConnectsTheUnderlyingBufferevent) {
+TEST_F(TlsBufferevent, FilterConnectsUnderlyingBufferevent) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

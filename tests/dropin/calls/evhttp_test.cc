@@ -127,7 +127,7 @@ constexpr const char* kOk = "HTTP/1.1 200";
 constexpr const char* kBad = "HTTP/1.1 400";
 constexpr const char* kTooLarge = "HTTP/1.1 413";
 
-TEST_F(EvhttpServer, SendsTheResponseAfterTheCallbackReturns) {
+TEST_F(EvhttpServer, SendsResponseAfterCallbackReturns) {
   answer_ = reply_with_text;
   const int fd = connect_to(port_);
   turn();
@@ -140,7 +140,7 @@ TEST_F(EvhttpServer, SendsTheResponseAfterTheCallbackReturns) {
   ::close(fd);
 }
 
-TEST_F(EvhttpServer, NothingIsSentIfTheConnectionIsFreedAfterTheReply) {
+TEST_F(EvhttpServer, NothingIsSentIfConnectionIsFreedAfterReply) {
   answer_ = [](evhttp_request* request) {
     reply_with_text(request);
     evhttp_connection_free(evhttp_request_get_connection(request));
@@ -148,7 +148,7 @@ TEST_F(EvhttpServer, NothingIsSentIfTheConnectionIsFreedAfterTheReply) {
   EXPECT_EQ(exchange("GET / HTTP/1.1\r\n\r\n"), "");
 }
 
-TEST_F(EvhttpServer, ResponseIsSentByTheLoopAfterWritingIsEnabled) {
+TEST_F(EvhttpServer, ResponseIsSentByLoopAfterWritingIsEnabled) {
   bufferevent* bev = nullptr;
   answer_ = [&bev](evhttp_request* request) {
     reply_with_text(request);
@@ -169,7 +169,7 @@ TEST_F(EvhttpServer, ResponseIsSentByTheLoopAfterWritingIsEnabled) {
   ::close(fd);
 }
 
-TEST_F(EvhttpServer, RefusesANonNumericLength) {
+TEST_F(EvhttpServer, RefusesNonNumericLength) {
   for (const char* length : {"+3", "-3", "3x", "0x3", "", "3, 3", "9999999999999999999"}) {
     EXPECT_EQ(post("Content-Length: " + std::string(length) + "\r\n\r\nabc"), kBad) << length;
   }
@@ -182,7 +182,7 @@ TEST_F(EvhttpServer, RefusesConflictingLengths) {
   EXPECT_EQ(post("Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc"), kOk);
 }
 
-TEST_F(EvhttpServer, RefusesAnInvalidTransferEncoding) {
+TEST_F(EvhttpServer, RefusesInvalidTransferEncoding) {
   for (const char* encoding :
        {"gzip", "", "xchunked", "chunked, gzip", "chunked,",
         "\x0b"
@@ -194,7 +194,7 @@ TEST_F(EvhttpServer, RefusesAnInvalidTransferEncoding) {
   EXPECT_EQ(requests_, 0);
 }
 
-TEST_F(EvhttpServer, RefusesABodyThatWouldParseAsTheNextRequest) {
+TEST_F(EvhttpServer, RefusesBodyThatWouldParseAsNextRequest) {
   for (const char* method : {"HEAD", "TRACE"}) {
     evhttp_set_allowed_methods(server_, EVHTTP_REQ_HEAD | EVHTTP_REQ_TRACE);
     const std::string line = std::string(method) + " / HTTP/1.1\r\n";
@@ -228,7 +228,7 @@ TEST_F(EvhttpServer, RefusesMalformedTrailers) {
   EXPECT_EQ(post(chunked + "A: b\r\n more\r\nC: d\r\n\r\n"), kOk);
 }
 
-TEST_F(EvhttpServer, RefusesHeadersWithoutAName) {
+TEST_F(EvhttpServer, RefusesHeadersWithoutName) {
   for (const char* header : {"A : b", ": b", "A( : b", "A\x01: b", "A: b\rc", "\xc3\xa4: b"}) {
     EXPECT_EQ(post(std::string(header) + "\r\n\r\n"), kBad) << header;
   }
@@ -241,7 +241,7 @@ TEST_F(EvhttpServer, RefusesOtherVersions) {
   }
 }
 
-TEST_F(EvhttpServer, NothingFollowsAResponseWithoutABody) {
+TEST_F(EvhttpServer, NothingFollowsResponseWithoutBody) {
   const std::string two = "HEAD / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n";
   const std::string heads = exchange(two);
   const std::size_t end = heads.find("\r\n\r\n");
@@ -257,7 +257,7 @@ TEST_F(EvhttpServer, NothingFollowsAResponseWithoutABody) {
   }
 }
 
-TEST_F(EvhttpServer, ResponseOfUnknownLengthEndsWithTheConnection) {
+TEST_F(EvhttpServer, ResponseOfUnknownLengthEndsWithConnection) {
   answer_ = [](evhttp_request* request) {
     evhttp_send_reply_start(request, HTTP_OK, "OK");
     evbuffer* piece = evbuffer_new();
@@ -273,7 +273,7 @@ TEST_F(EvhttpServer, ResponseOfUnknownLengthEndsWithTheConnection) {
   EXPECT_EQ(requests_, 1);
 }
 
-TEST_F(EvhttpServer, OutputBufferIsSentAsAChunk) {
+TEST_F(EvhttpServer, OutputBufferIsSentAsChunk) {
   answer_ = [](evhttp_request* request) {
     evbuffer_add(evhttp_request_get_output_buffer(request), "text", 4);
     evhttp_send_reply_start(request, HTTP_OK, "OK");
@@ -282,7 +282,7 @@ TEST_F(EvhttpServer, OutputBufferIsSentAsAChunk) {
   EXPECT_TRUE(exchange("GET / HTTP/1.1\r\n\r\n").ends_with("\r\n\r\n4\r\ntext\r\n0\r\n\r\n"));
 }
 
-TEST_F(EvhttpServer, ConnectErrorResponseHasAContentLength) {
+TEST_F(EvhttpServer, ConnectErrorResponseHasContentLength) {
   evhttp_set_allowed_methods(server_, EVHTTP_REQ_CONNECT);
   answer_ = [](evhttp_request* request) {
     EXPECT_STREQ(evhttp_request_get_uri(request), "user@host:1");
@@ -307,7 +307,7 @@ TEST_F(EvhttpServer, OwnedRequestLosesItsFreedConnection) {
   evhttp_send_reply_end(kept);
 }
 
-TEST_F(EvhttpServer, MayBeFreedInACallback) {
+TEST_F(EvhttpServer, MayBeFreedInCallback) {
   answer_ = [this](evhttp_request*) {
     evhttp_free(server_);
     server_ = nullptr;
@@ -317,6 +317,51 @@ TEST_F(EvhttpServer, MayBeFreedInACallback) {
 }
 
 // ---- clients
+
+// A filter that moves a byte at a time.
+bufferevent_filter_result move_byte(evbuffer* from, evbuffer* to, ev_ssize_t,
+                                    bufferevent_flush_mode, void*) {
+  return evbuffer_remove_buffer(from, to, 1) == 1 ? BEV_OK : BEV_NEED_MORE;
+}
+
+bufferevent* make_filter(event_base* base, void*) {
+  bufferevent* const socket = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
+  return bufferevent_filter_new(socket, move_byte, move_byte, BEV_OPT_CLOSE_ON_FREE, nullptr,
+                                nullptr);
+}
+
+TEST_F(EvhttpServer, ConnectionOverFilterEndsAtTimeout) {
+  evhttp_set_bevcb(server_, make_filter, nullptr);
+  const timeval limit{0, 10'000};
+  evhttp_set_timeout_tv(server_, &limit);
+  const timeval patience{5, 0};
+  event_base_loopexit(base_, &patience);
+  for (const std::string_view text :
+       {"", "GET / HTTP/1.1\r\nA", "GET / HTTP/1.0\r\n\r\n", "GET / HTTP/1.1\r\n\r\n"}) {
+    const int fd = connect_to(port_);
+    send_text(fd, text);
+    char bytes[400];
+    ssize_t size = -1;
+    while (size != 0 && event_base_got_exit(base_) == 0) {
+      event_base_loop(base_, EVLOOP_ONCE);
+      size = ::recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    }
+    EXPECT_EQ(size, 0) << text;
+    ::close(fd);
+  }
+}
+
+TEST_F(EvhttpServer, ContinueIsSentThroughFilter) {
+  evhttp_set_bevcb(server_, make_filter, nullptr);
+  const int fd = connect_to(port_);
+  for (int i = 0; i < 4; ++i) turn();
+  send_text(fd, "POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+  for (int i = 0; i < 4; ++i) turn();
+  std::string received;
+  receive(fd, received);
+  EXPECT_EQ(received, "HTTP/1.1 100 Continue\r\n\r\n");
+  ::close(fd);
+}
 
 class EvhttpClient : public testing::Test {
  protected:
@@ -407,7 +452,7 @@ TEST_F(EvhttpClient, BodyIsSentOnlyAfterContinue) {
   EXPECT_TRUE(received.ends_with("\r\n\r\nbody")) << received;
 }
 
-TEST_F(EvhttpClient, SwitchingProtocolsIsTheFinalResponse) {
+TEST_F(EvhttpClient, SwitchingProtocolsIsFinalResponse) {
   ask();
   send_text(peer_, "HTTP/1.1 101 Switching Protocols\r\nHint: a\r\n\r\n");
   turns();
@@ -426,7 +471,7 @@ TEST_F(EvhttpClient, InvalidStatusIsRefused) {
   }
 }
 
-TEST_F(EvhttpClient, RequestIsRetriedAfterAFailedConnection) {
+TEST_F(EvhttpClient, RequestIsRetriedAfterFailedConnection) {
   ::close(listener_);
   listener_ = -1;
   ask();

@@ -306,7 +306,7 @@ class World {
   std::vector<evrpc_req_generic*> held_;
 };
 
-TEST(Evrpc, RunOnceInTheLastSelectedPool) {
+TEST(Evrpc, RunOnceInLastSelectedPool) {
   event_base* base = event_base_new();
   evrpc_pool* pool = evrpc_pool_new(base);
   evrpc_pool* other = evrpc_pool_new(base);

@@ -262,9 +262,9 @@ void run_without_each_block(void (*scenario)(event_base*)) {
 }
 
 TEST(OutOfMemory, BuffereventsLeakNothing) { run_without_each_block(bufferevents); }
-TEST(OutOfMemory, HttpReportsTheFailureToItsCallbacks) { run_without_each_block(http); }
+TEST(OutOfMemory, HttpReportsFailureToItsCallbacks) { run_without_each_block(http); }
 TEST(OutOfMemory, HttpTextsLeakNothing) { run_without_each_block(http_texts); }
-TEST(OutOfMemory, DnsReportsTheFailureToItsCallbacks) { run_without_each_block(dns); }
+TEST(OutOfMemory, DnsReportsFailureToItsCallbacks) { run_without_each_block(dns); }
 
 // A server may have a million connections.
 TEST(Bufferevent, UsesOneMemoryBlockWhileIdle) {

@@ -27,6 +27,7 @@ enum { kApart = 101 * kMicrosecond };
 
 static struct event_base* base;
 static int hides_input;  // Hides how much unrequested input was read.
+static unsigned char wire_mask;  // Filters of the program under test change each byte by it.
 
 static inline const char* text_of(const char* text) { return text ? text : "(null)"; }
 
@@ -120,7 +121,9 @@ static inline void print_request(struct evhttp_request* request) {
 
 // The script's own system calls, which the weather of the library under test must not affect.
 static inline void send_bytes(int fd, const char* bytes, size_t size) {
-  syscall(SYS_sendto, fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT, NULL, 0);
+  static char changed[kWireMost];
+  for (size_t i = 0; i < size && i < sizeof changed; i++) changed[i] = bytes[i] ^ (char)wire_mask;
+  syscall(SYS_sendto, fd, changed, size, MSG_NOSIGNAL | MSG_DONTWAIT, NULL, 0);
 }
 
 static inline int accept_one(int fd) {
@@ -139,6 +142,7 @@ static inline void print_received(int number, char* bytes, size_t size) {
 static inline int print_wire(int number, int fd) {
   static char bytes[kWireMost + 1];
   const ssize_t size = syscall(SYS_recvfrom, fd, bytes, kWireMost, MSG_DONTWAIT, NULL, NULL);
+  for (ssize_t i = 0; i < size; i++) bytes[i] ^= (char)wire_mask;
   if (size > 0) {
     print_received(number, bytes, (size_t)size);
     return 1;

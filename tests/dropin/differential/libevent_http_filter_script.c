@@ -9,27 +9,11 @@
 // differential: --seeds 1:300
 // differential settings: debug,precise,poll
 #include "http_client_script.h"
+#include "masking_filter.h"
 
-enum { kFiltersMost = 2 };
-
-static const unsigned char mask = 0x55;
 static int filters;
 static int is_alone;   // Requests are not queued.
 static int is_masked;  // An odd number of filters change the bytes.
-
-static enum bufferevent_filter_result change(struct evbuffer* from, struct evbuffer* to,
-                                             ev_ssize_t limit, enum bufferevent_flush_mode mode,
-                                             void* arg) {
-  (void)mode;
-  (void)arg;
-  unsigned char bytes[64];
-  size_t most = limit >= 0 && (size_t)limit < sizeof bytes ? (size_t)limit : sizeof bytes;
-  const int size = evbuffer_remove(from, bytes, most);
-  if (size <= 0) return BEV_NEED_MORE;
-  for (int i = 0; i < size; i++) bytes[i] ^= mask;
-  evbuffer_add(to, bytes, (size_t)size);
-  return BEV_OK;
-}
 
 static struct evhttp_connection* make_connection(int port) {
   filters = 1 + random_below(kFiltersMost);
@@ -37,10 +21,7 @@ static struct evhttp_connection* make_connection(int port) {
   printf("filters %d, alone %d\n", filters, is_alone);
   if (!getenv("DIFFERENTIAL_DROP_IN")) filters = 0;
   is_masked = filters % 2;
-  struct bufferevent* bev = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
-  for (int i = 0; i < filters; i++) {
-    bev = bufferevent_filter_new(bev, change, change, BEV_OPT_CLOSE_ON_FREE, NULL, NULL);
-  }
+  struct bufferevent* bev = make_masked(base, filters);
   return evhttp_connection_base_bufferevent_new(base, NULL, bev, "127.0.0.1", (ev_uint16_t)port);
 }
 

@@ -105,7 +105,7 @@ TEST(DnsReader, RefusesNamesThatPointersMakeTooLong) {
             "?");
 }
 
-TEST(DnsReader, RefusesRecordsBeyondTheEndOfTheMessage) {
+TEST(DnsReader, RefusesRecordsBeyondEndOfMessage) {
   const Bytes record{0, 0, 1, 0, 1, 0, 0, 0, 9, 0, 2, 'x', 'y'};
   Record read;
   ASSERT_TRUE(Reader(record).record(read));
@@ -131,7 +131,7 @@ TEST(DnsWriter, RefusesInvalidNames) {
   EXPECT_TRUE(writer.name(std::string(63, 'b')));
 }
 
-TEST(DnsWriter, WritesNothingIfTheDataDoesNotFit) {
+TEST(DnsWriter, WritesNothingIfDataDoesNotFit) {
   const std::uint8_t data[] = {1, 2, 3, 4};
   for (std::size_t size = 0; size < 60; ++size) {
     Bytes room(size);
@@ -210,7 +210,7 @@ TEST(DnsResponse, MatchesOnlyItsOwnQuestion) {
   EXPECT_EQ(error_of(answer_for("www.Example.com", 1, 3)), DNS_ERR_UNKNOWN);
 }
 
-TEST(DnsResponse, MayLackTheQuestionOnlyInAServerError) {
+TEST(DnsResponse, MayLackQuestionOnlyInServerError) {
   Header header = kAnswerHeader;
   header.questions = header.answers = 0;
   const int codes[] = {DNS_ERR_UNKNOWN, DNS_ERR_FORMAT,  DNS_ERR_SERVERFAILED,

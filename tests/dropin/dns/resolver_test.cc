@@ -94,7 +94,7 @@ struct Resolver {
   evdns_base* dns;
 };
 
-TEST(DnsResolver, AcceptsResponsesOnlyFromTheQueriedServer) {
+TEST(DnsResolver, AcceptsResponsesOnlyFromQueriedServer) {
   Resolver resolver;
   const Udp stranger;
   Outcome outcome;
@@ -128,7 +128,7 @@ TEST(DnsResolver, IgnoresResponsesWithAnotherId) {
   EXPECT_EQ(outcome.first, inet_addr("192.0.2.1"));
 }
 
-TEST(DnsResolver, RandomizesTheCaseAndTheIdOfEachQuery) {
+TEST(DnsResolver, RandomizesCaseAndIdOfEachQuery) {
   Resolver resolver;
   Outcome outcomes[2];
   sockaddr_in from{};
@@ -242,7 +242,7 @@ void count_addresses(int, evutil_addrinfo* list, void*) {
   ++ended;
 }
 
-TEST(DnsConcurrency, QueryAndCancelWhileTheLoopRuns) {
+TEST(DnsConcurrency, QueryAndCancelWhileLoopRuns) {
   constexpr int kThreads = 4;
   constexpr int kLookups = 150;
   ended = 0;

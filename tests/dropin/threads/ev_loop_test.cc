@@ -31,7 +31,7 @@ T& context(Watcher* watcher) {
   return *static_cast<T*>(watcher->data);
 }
 
-TEST(EvLoop, NeverLosesTheLastOfManySends) {
+TEST(EvLoop, NeverLosesLastOfManySends) {
   const LoopPointer loop = make_loop();
   struct State {
     std::atomic<int> sent{0};
@@ -59,7 +59,7 @@ TEST(EvLoop, NeverLosesTheLastOfManySends) {
   EXPECT_EQ(state.seen, kThreads * kRounds);
 }
 
-TEST(EvLoop, MakesWritesBeforeASendVisibleInTheCallback) {
+TEST(EvLoop, MakesWritesBeforeSendVisibleInCallback) {
   const LoopPointer loop = make_loop();
   struct Mail {
     long letter = 0;
@@ -179,7 +179,7 @@ TEST(EvLoop, AcceptsFedSignalsFromAnyThread) {
   ev_async_stop(loop.get(), &over);
 }
 
-TEST(EvLoop, TakesOverSignalsOfADestroyedLoop) {
+TEST(EvLoop, TakesOverSignalsOfDestroyedLoop) {
   const auto count = [](struct ev_loop*, ev_signal* self, int) { ++context<int>(self); };
   int old_calls = 0;
   int calls = 0;
@@ -201,7 +201,7 @@ TEST(EvLoop, TakesOverSignalsOfADestroyedLoop) {
 }
 
 // Noticed just before the wait, which must then not block.
-TEST(EvLoop, ReportsABadDescriptorBeforeItSleeps) {
+TEST(EvLoop, ReportsBadDescriptorBeforeItSleeps) {
   for (const unsigned backend :
        {EVBACKEND_IOURING, EVBACKEND_EPOLL, EVBACKEND_POLL, EVBACKEND_SELECT}) {
     const LoopPointer loop(ev_loop_new(backend | EVFLAG_NOENV));
@@ -234,7 +234,7 @@ struct Shared {
   long calls = 0;  // Guarded by the lock.
 };
 
-TEST(EvLoop, IsSharedUnderAUserLock) {
+TEST(EvLoop, IsSharedUnderUserLock) {
   Shared shared;
   struct ev_loop* const loop = shared.loop.get();
   ev_set_userdata(loop, &shared);

@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(Methods, EventBase,
                          testing::Values("epoll", "changelist", "poll", "select"),
                          [](const auto& method) { return std::string(method.param); });
 
-TEST_P(EventBase, WritesOfACallbackAreVisibleAfterDel) {
+TEST_P(EventBase, WritesOfCallbackAreVisibleAfterDel) {
   RunningBase base(make_base(GetParam()));
   in_threads([&base](int seed) {
     SocketPair pair;
@@ -121,7 +121,7 @@ TEST_P(EventBase, NothingIsCalledAfterItsFinalizer) {
   EXPECT_EQ(finalized, kThreads * kRounds);
 }
 
-TEST_P(EventBase, DelNoblockMayOverlapTheCallback) {
+TEST_P(EventBase, DelNoblockMayOverlapCallback) {
   RunningBase base(make_base(GetParam()));
   std::atomic<long> calls{0};
   in_threads([&](int seed) {
@@ -157,7 +157,7 @@ TEST_P(EventBase, EventsOfEventBaseOnceFromAllThreadsAreCalled) {
   for (int i = 0; i < kThreads * kRounds; ++i) called.acquire();
 }
 
-TEST_P(EventBase, OtherThreadsMayQueryARunningBase) {
+TEST_P(EventBase, OtherThreadsMayQueryRunningBase) {
   RunningBase base(make_base(GetParam()));
   SocketPair pair;
   Counted busy(base.get(), pair.watched(), EV_WRITE | EV_PERSIST);
@@ -251,7 +251,7 @@ TEST_P(EventBase, SignalsMayBeRaisedInAnyThread) {
   EXPECT_EQ(event_del(ev.get()), 0);
 }
 
-TEST_P(EventBase, DeletingTheLastEventEndsTheLoopOfAnotherThread) {
+TEST_P(EventBase, DeletingLastEventEndsLoopOfAnotherThread) {
   const Base base = make_base(GetParam());
   for (int round = 0; round < 50; ++round) {
     SocketPair pair;
@@ -265,7 +265,7 @@ TEST_P(EventBase, DeletingTheLastEventEndsTheLoopOfAnotherThread) {
   }
 }
 
-TEST_P(EventBase, ManyThreadsMayBreakALoopAtOnce) {
+TEST_P(EventBase, ManyThreadsMayBreakLoopAtOnce) {
   const Base base = make_base(GetParam());
   for (int round = 0; round < 100; ++round) {
     std::atomic<bool> is_running{true};

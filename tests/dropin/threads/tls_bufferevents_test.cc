@@ -100,7 +100,7 @@ void change(bufferevent* bev, int step) {
 
 class TlsThreads : public testing::TestWithParam<std::tuple<Way, int>> {};
 
-TEST_P(TlsThreads, ThreadsWriteToBothEndsWhileTheLoopRuns) {
+TEST_P(TlsThreads, ThreadsWriteToBothEndsWhileLoopRuns) {
   const auto [way, deferred] = GetParam();
   const int options = BEV_OPT_THREADSAFE | BEV_OPT_CLOSE_ON_FREE | deferred;
   std::signal(SIGPIPE, SIG_IGN);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/kernel/kernel.h"
+#include "sim/calls/simulation.h"
 #include "sim/parity/stage.h"
 
 namespace spate::parity {
@@ -50,14 +50,14 @@ struct Aftermath {
 
 Aftermath play_with(const Scenario& scenario, const std::string& plan, Call call) {
   const auto stage = world_stage(plan);
-  sim::Kernel& kernel = *sim::Kernel::current();
+  sim::Simulation& simulation = *sim::Simulation::current();
   scenario.play(*stage);
   Aftermath after{.text = stage->finish()};
-  if (kernel.call_faults) after.calls = kernel.call_faults->calls(call);
-  const Nanos before = kernel.now();
+  if (simulation.call_faults) after.calls = simulation.call_faults->calls(call);
+  const Nanos before = simulation.now();
   stage->pass(1h);
-  if (kernel.now() - before != 1h) after.text += "the loop spins\n";
-  after.open = kernel.open_count();
+  if (simulation.now() - before != 1h) after.text += "the loop spins\n";
+  after.open = simulation.open_count();
   return after;
 }
 

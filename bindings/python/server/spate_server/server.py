@@ -10,7 +10,7 @@ from . import _native
 from .lifespan import Lifespan, StartupFailed
 from .proxy import ProxyHeaders
 from .tls import extension_of
-from .wsgi import WsgiApplication
+from .wsgi import WsgiApplication, refuse_websocket
 
 logger = logging.getLogger("spate_server")
 access_logger = logging.getLogger("spate_server.access")
@@ -29,8 +29,10 @@ class Server:
         self.config = config
         self.app = config.load() if app is None else app
         self.lifespan_mode = config.lifespan
+        self.wsgi = None
         if config.interface == "wsgi":
-            self.app = WsgiApplication(self.app, config.threads, config.workers > 1)
+            self.wsgi = WsgiApplication(self.app, self, config.threads, config.workers > 1)
+            self.app = refuse_websocket
             self.lifespan_mode = "off"
         self.addresses = []
         self.tasks = {}
@@ -50,12 +52,13 @@ class Server:
     def listen(self, reuse_port):
         config = self.config
         self.native = _native.Server(
-            self.loop, self.run_app, self.tasks,
+            self.loop, self.wsgi.start if self.wsgi else self.run_app, self.tasks,
             ProxyHeaders(config.forwarded_allow_ips) if config.proxy_headers else None,
             extension_of(config.ssl_certfile) if config.ssl_certfile else None,
-            log_access if config.access_log else None, self.lifespan.state, config.root_path,
-            config.timeout_keep_alive, config.limit_concurrency or 0, config.ws_max_size,
-            config.ssl_certfile, config.ssl_keyfile, config.ssl_ca_certs, config.ssl_cert_reqs,
+            log_access if config.access_log else None, self.lifespan.state,
+            self.wsgi.environ if self.wsgi else None, config.root_path, config.timeout_keep_alive,
+            config.limit_concurrency or 0, config.ws_max_size, config.ssl_certfile,
+            config.ssl_keyfile, config.ssl_ca_certs, config.ssl_cert_reqs,
             "spate" if config.server_header else "")
         self.loop.add_reader(self.native.fileno(), self.native.turn)
         if config.fd is not None:
@@ -67,6 +70,8 @@ class Server:
                 port = self.addresses[0][1] if self.addresses else config.port
                 self.addresses.append(
                     self.native.listen(host, port, config.backlog, reuse_port))
+        if self.wsgi and isinstance(self.addresses[-1], tuple):
+            self.wsgi.set_address(self.addresses[-1])
 
     def adopt(self, listener):
         with listener:
@@ -78,20 +83,27 @@ class Server:
     async def run_app(self, scope, cycle):
         try:
             result = await self.app(scope, cycle.receive, cycle.send)
-            missing = cycle.finish()
-            if missing is not None:
-                logger.error("The application returned without %s", missing)
-                cycle.fail()
-            elif result is not None:
-                logger.warning("The application returned %r, not None", result)
+            if result is not None or cycle.finish() is not None:
+                self.finish_request(cycle, result)
         except Exception as error:
-            if cycle.fail() or not is_disconnect(error):
-                logger.error("The application raised an exception", exc_info=error)
+            self.fail_request(cycle, error)
         except BaseException:
             cycle.fail()
             raise
         finally:
             del self.tasks[cycle]
+
+    def finish_request(self, cycle, result):
+        missing = cycle.finish()
+        if missing is not None:
+            logger.error("The application returned without %s", missing)
+            cycle.fail()
+        elif result is not None:
+            logger.warning("The application returned %r, not None", result)
+
+    def fail_request(self, cycle, error):
+        if cycle.fail() or not is_disconnect(error):
+            logger.error("The application raised an exception", exc_info=error)
 
     async def stop(self):
         """Stops listening, and waits for requests and for the application.
@@ -113,7 +125,8 @@ class Server:
         return result
 
     async def end_tasks(self, end):
-        tasks = list(self.tasks.values())
+        tasks = [task.as_future() if self.wsgi and not isinstance(task, asyncio.Future) else task
+                 for task in self.tasks.values()]
         if not tasks:
             return
         timeout = None if end is None else max(0, end - self.loop.time())

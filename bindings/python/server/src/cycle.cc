@@ -456,6 +456,10 @@ PyObject* cycle_finish(PyObject* self, PyObject*) {
                                                : "starting a response");
 }
 
+PyObject* cycle_has_body(PyObject* self, void*) {
+  return PyBool_FromLong(cycle_of(self)->body->has_body);
+}
+
 int cycle_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(as_object(cycle_of(self)->server));
@@ -495,9 +499,11 @@ PyMethodDef methods[] = {{"receive", cycle_receive, METH_NOARGS, nullptr},
                          {"fail", cycle_fail, METH_NOARGS, nullptr},
                          {"finish", cycle_finish, METH_NOARGS, nullptr},
                          {}};
+PyGetSetDef attributes[] = {{"has_body", cycle_has_body, nullptr, nullptr, nullptr}, {}};
 PyType_Slot slots[] = {{Py_tp_dealloc, as_slot(cycle_dealloc)},
                        {Py_tp_traverse, as_slot(cycle_traverse)},
                        {Py_tp_clear, as_slot(cycle_clear)},
+                       {Py_tp_getset, attributes},
                        {Py_tp_methods, methods},
                        {}};
 
@@ -511,7 +517,9 @@ PyType_Spec cycle_spec = {"spate_server._native.Cycle", sizeof(Cycle), 0,
 void close_cycle(PyObject* self) { cycle_of(self)->body->on_closed({}); }
 
 bool start_cycle(Server* server, Exchange exchange) {
-  const Ref scope(make_scope(server, exchange.request(), false));
+  const auto& received = exchange.request();
+  const Ref scope(server->environ == Py_None ? make_scope(server, received, false)
+                                             : make_environ(server, received));
   if (!scope) return false;
   PyTypeObject* const type = server->state->cycle_type;
   const Ref self(type->tp_alloc(type, 0));

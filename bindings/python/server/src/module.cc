@@ -13,9 +13,10 @@ State* state_of(PyObject* module) { return static_cast<State*>(PyModule_GetState
 constexpr PyTypeObject* State::* kTypes[] = {&State::server_type, &State::cycle_type,
                                              &State::socket_type, &State::waiting_type,
                                              &State::done_type};
-constexpr PyObject* State::* kObjects[] = {&State::done, &State::http_scope,
-                                           &State::asgi, &State::http_extensions,
-                                           &State::socket_extensions, &State::disconnected};
+constexpr PyObject* State::* kObjects[] = {
+    &State::done,        &State::http_scope,      &State::task_keywords,
+    &State::asgi,        &State::http_extensions, &State::socket_extensions,
+    &State::disconnected};
 constexpr const char* kNames[] = {
 #define X(name, text) text,
     SPATE_SERVER_NAMES(X)
@@ -33,14 +34,25 @@ bool make_types(PyObject* module, State* state) {
   return PyModule_AddType(module, state->server_type) == 0;
 }
 
-// Returns a dict with the keys of a request's scope. A copy of it does not grow when it is filled.
-PyObject* make_http_scope(const State* state) {
+// Returns a dict with all keys of a request's scope. A copy of it does not grow when it is filled.
+PyObject* make_http_scope(const State& names) {
   Ref scope(PyDict_New());
-  for (const Name name : {Name::type, Name::scheme, Name::extensions, Name::method, Name::asgi,
-                          Name::http_version, Name::server, Name::client, Name::root_path,
-                          Name::path, Name::raw_path, Name::query_string, Name::headers,
-                          Name::state}) {
-    if (!scope || PyDict_SetItem(scope.get(), (*state)[name], Py_None) < 0) return nullptr;
+  const std::pair<Name, PyObject*> items[] = {{Name::type, names[Name::http]},
+                                              {Name::scheme, names[Name::http]},
+                                              {Name::extensions, names.http_extensions},
+                                              {Name::method, names[Name::get]},
+                                              {Name::asgi, names.asgi},
+                                              {Name::http_version, names[Name::v11]},
+                                              {Name::server, Py_None},
+                                              {Name::client, Py_None},
+                                              {Name::root_path, names[Name::empty]},
+                                              {Name::path, names[Name::empty]},
+                                              {Name::raw_path, Py_None},
+                                              {Name::query_string, Py_None},
+                                              {Name::headers, Py_None},
+                                              {Name::state, Py_None}};
+  for (const auto& [name, value] : items) {
+    if (!scope || PyDict_SetItem(scope.get(), names[name], value) < 0) return nullptr;
   }
   return scope.release();
 }
@@ -51,18 +63,20 @@ bool make_objects(PyObject* module, State* state) {
     if (state->names[i] == nullptr) return false;
   }
   state->done = state->done_type->tp_alloc(state->done_type, 0);
-  state->http_scope = make_http_scope(state);
   state->asgi = Py_BuildValue("{ssss}", "version", "3.0", "spec_version", "2.4");
   state->http_extensions =
       Py_BuildValue("{s{}s{}}", "http.response.pathsend", "http.response.trailers");
   state->socket_extensions = Py_BuildValue("{s{}}", "websocket.http.response");
+  state->http_scope = make_http_scope(*state);
+  state->task_keywords = PyTuple_Pack(1, (*state)[Name::name]);
   state->disconnected = PyErr_NewExceptionWithDoc(
       "spate_server.ClientDisconnected", "Raised by send() when the client has disconnected.",
       PyExc_OSError, nullptr);
   for (const auto object : kObjects) {
     if (state->*object == nullptr) return false;
   }
-  return PyModule_AddObjectRef(module, "ClientDisconnected", state->disconnected) == 0;
+  return PyModule_AddObjectRef(module, "done", state->done) == 0 &&
+         PyModule_AddObjectRef(module, "ClientDisconnected", state->disconnected) == 0;
 }
 
 int execute(PyObject* module) {

@@ -18,22 +18,6 @@ int digit(char c) {
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-std::string decoded(std::string_view path) {
-  std::string out;
-  out.reserve(path.size());
-  for (std::size_t i = 0; i < path.size(); ++i) {
-    const bool is_escape = path[i] == '%' && i + 2 < path.size() && digit(path[i + 1]) >= 0 &&
-                           digit(path[i + 2]) >= 0;
-    if (is_escape) {
-      out += static_cast<char>(digit(path[i + 1]) * 16 + digit(path[i + 2]));
-      i += 2;
-    } else {
-      out += path[i];
-    }
-  }
-  return out;
-}
-
 PyObject* path_of(Server* server, std::string_view raw) {
   const std::string plain = raw.find('%') == raw.npos ? std::string() : decoded(raw);
   const std::string_view path = plain.empty() ? raw : std::string_view(plain);
@@ -120,6 +104,30 @@ PyObject* extensions_of(Server* server, const Request& request, PyObject* plain)
   return put(extensions.get(), (*server->state)[Name::tls], tls) ? extensions.release() : nullptr;
 }
 
+PyObject* method_of(const State& names, const Request& request) {
+  switch (request.method()) {
+    case spate::http::Method::get:
+      return Py_NewRef(names[Name::get]);
+    case spate::http::Method::post:
+      return Py_NewRef(names[Name::post]);
+    default:
+      return text_of(request.method_name());
+  }
+}
+
+// Adds what scopes of the same kind have in common.
+bool put_common(Server* server, PyObject* scope, const Request& request, bool is_websocket) {
+  const State& names = *server->state;
+  if (is_websocket && PyDict_SetItem(scope, names[Name::asgi], names.asgi) < 0) return false;
+  const Version version = request.version();
+  if ((is_websocket || version != Version::http_1_1) &&
+      PyDict_SetItem(scope, names[Name::http_version], version_of(names, version)) < 0) {
+    return false;
+  }
+  return (!is_websocket && PyUnicode_GET_LENGTH(server->root_path) == 0) ||
+         PyDict_SetItem(scope, names[Name::root_path], server->root_path) == 0;
+}
+
 bool put_kind(Server* server, PyObject* scope, const Request& request, bool is_websocket) {
   const State& names = *server->state;
   const bool is_secure = request.is_secure();
@@ -131,20 +139,15 @@ bool put_kind(Server* server, PyObject* scope, const Request& request, bool is_w
                extensions_of(server, request, names.socket_extensions)) &&
            put(scope, names[Name::subprotocols], subprotocols_of(request));
   }
-  return PyDict_SetItem(scope, names[Name::type], names[Name::http]) == 0 &&
-         PyDict_SetItem(scope, names[Name::scheme],
-                        names[is_secure ? Name::https : Name::http]) == 0 &&
-         put(scope, names[Name::extensions],
-             extensions_of(server, request, names.http_extensions)) &&
-         put(scope, names[Name::method], text_of(request.method_name()));
+  // The template has the rest.
+  return (!is_secure || (PyDict_SetItem(scope, names[Name::scheme], names[Name::https]) == 0 &&
+                         put(scope, names[Name::extensions],
+                             extensions_of(server, request, names.http_extensions)))) &&
+         put(scope, names[Name::method], method_of(names, request));
 }
 
 bool apply_forwarded(Server* server, const Request& request, PyObject* scope) {
-  const FieldsView& fields = request.fields();
-  if (server->forwarded == Py_None || (!fields.contains(FieldId::x_forwarded_for) &&
-                                       !fields.contains(FieldId::x_forwarded_proto))) {
-    return true;
-  }
+  if (!is_forwarded(server, request)) return true;
   return static_cast<bool>(Ref(PyObject_CallOneArg(server->forwarded, scope)));
 }
 
@@ -192,14 +195,34 @@ PyObject* pair_of(const spate::Address& address) {
   return Py_BuildValue("(Ni)", text_of(address.host()), address.port());
 }
 
+std::string decoded(std::string_view path) {
+  std::string out;
+  out.reserve(path.size());
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    const bool is_escape =
+        path[i] == '%' && i + 2 < path.size() && digit(path[i + 1]) >= 0 && digit(path[i + 2]) >= 0;
+    if (is_escape) {
+      out += static_cast<char>(digit(path[i + 1]) * 16 + digit(path[i + 2]));
+      i += 2;
+    } else {
+      out += path[i];
+    }
+  }
+  return out;
+}
+
 bool wants_websocket(const Request& request) {
   return request.method() == spate::http::Method::get &&
          request.fields().list(FieldId::upgrade).contains("websocket");
 }
 
-namespace {
+bool is_forwarded(Server* server, const Request& request) {
+  const FieldsView& fields = request.fields();
+  return server->forwarded != Py_None &&
+         (fields.contains(FieldId::x_forwarded_for) || fields.contains(FieldId::x_forwarded_proto));
+}
 
-// Returns pair_of() a client. The last one of each port, modulo kClients, is kept.
+// Pairs are kept: the last one of each port, modulo kClients.
 PyObject* client_of(Server* server, const spate::Address& peer) {
   if (!peer.is_ip()) Py_RETURN_NONE;
   auto& [address, pair] = server->engine->clients[peer.port() % Engine::kClients];
@@ -210,26 +233,21 @@ PyObject* client_of(Server* server, const spate::Address& peer) {
   return Py_XNewRef(pair.get());
 }
 
-}  // namespace
-
 PyObject* make_scope(Server* server, const Request& request, bool is_websocket) {
   const State& names = *server->state;
   Ref made(is_websocket ? PyDict_New() : PyDict_Copy(names.http_scope));
   if (!made) return nullptr;
   PyObject* const scope = made.get();
-  const bool is_filled =
-      put_kind(server, scope, request, is_websocket) &&
-      PyDict_SetItem(scope, names[Name::asgi], names.asgi) == 0 &&
-      PyDict_SetItem(scope, names[Name::http_version], version_of(names, request.version())) == 0 &&
-      PyDict_SetItem(scope, names[Name::server], server->local) == 0 &&
-      put(scope, names[Name::client], client_of(server, request.peer())) &&
-      PyDict_SetItem(scope, names[Name::root_path], server->root_path) == 0 &&
-      put(scope, names[Name::path], path_of(server, request.path())) &&
-      put(scope, names[Name::raw_path], bytes_object(request.path())) &&
-      put(scope, names[Name::query_string], bytes_object(request.query())) &&
-      put(scope, names[Name::headers], headers_of(server, request)) &&
-      put(scope, names[Name::state], PyDict_Copy(server->scope_state)) &&
-      apply_forwarded(server, request, scope);
+  const bool is_filled = put_kind(server, scope, request, is_websocket) &&
+                         put_common(server, scope, request, is_websocket) &&
+                         PyDict_SetItem(scope, names[Name::server], server->local) == 0 &&
+                         put(scope, names[Name::client], client_of(server, request.peer())) &&
+                         put(scope, names[Name::path], path_of(server, request.path())) &&
+                         put(scope, names[Name::raw_path], bytes_object(request.path())) &&
+                         put(scope, names[Name::query_string], bytes_object(request.query())) &&
+                         put(scope, names[Name::headers], headers_of(server, request)) &&
+                         put(scope, names[Name::state], PyDict_Copy(server->scope_state)) &&
+                         apply_forwarded(server, request, scope);
   return is_filled ? made.release() : nullptr;
 }
 

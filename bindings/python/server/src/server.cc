@@ -56,6 +56,7 @@ void Engine::close() {
 Engine::~Engine() {
   close();
   for (PyObject* const name : field_names) Py_XDECREF(name);
+  for (PyObject* const name : environ_names) Py_XDECREF(name);
 }
 
 bool Engine::start(ServerOptions options) {
@@ -180,7 +181,7 @@ int Engine::descriptor() {
 namespace {
 
 struct Settings {
-  PyObject *loop, *run, *tasks, *forwarded, *tls, *access, *state, *root_path;
+  PyObject *loop, *run, *tasks, *forwarded, *tls, *access, *state, *environ, *root_path;
   double keep_alive;
   unsigned long long limit, max_message;
   const char *chain, *key, *client_ca, *name;
@@ -188,9 +189,9 @@ struct Settings {
 };
 
 constexpr const char* kSettings[] = {
-    "loop",    "run",       "tasks",        "forwarded",   "tls",         "access",
-    "state",   "root_path", "keep_alive",   "limit",       "max_message", "certfile",
-    "keyfile", "client_ca", "client_check", "server_name", nullptr};
+    "loop",     "run",     "tasks",     "forwarded",    "tls",         "access",
+    "state",    "environ", "root_path", "keep_alive",   "limit",       "max_message",
+    "certfile", "keyfile", "client_ca", "client_check", "server_name", nullptr};
 
 bool set_tls(const Settings& settings, ServerOptions& options) {
   if (settings.chain == nullptr) return true;
@@ -225,11 +226,11 @@ bool start_engine(Server* server, const Settings& settings) {
 
 PyObject* server_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
   Settings s{};
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOO!OOOOUdKKzzzis:Server",
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOO!OOOOOUdKKzzzis:Server",
                                    const_cast<char**>(kSettings), &s.loop, &s.run, &PyDict_Type,
-                                   &s.tasks, &s.forwarded, &s.tls, &s.access, &s.state,
-                                   &s.root_path, &s.keep_alive, &s.limit, &s.max_message,
-                                   &s.chain, &s.key, &s.client_ca, &s.client_check, &s.name)) {
+                                   &s.tasks, &s.forwarded, &s.tls, &s.access, &s.state, &s.environ,
+                                   &s.root_path, &s.keep_alive, &s.limit, &s.max_message, &s.chain,
+                                   &s.key, &s.client_ca, &s.client_check, &s.name)) {
     return nullptr;
   }
   Ref self(type->tp_alloc(type, 0));
@@ -244,6 +245,7 @@ PyObject* server_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
   server->tls = Py_NewRef(s.tls);
   server->access = Py_NewRef(s.access);
   server->scope_state = Py_NewRef(s.state);
+  server->environ = Py_NewRef(s.environ);
   server->root_path = Py_NewRef(s.root_path);
   server->local = Py_NewRef(Py_None);
   return start_engine(server, s) ? self.release() : nullptr;
@@ -298,8 +300,8 @@ PyObject* server_fileno(PyObject* self, PyObject*) {
 }
 
 constexpr PyObject* Server::* kObjects[] = {
-    &Server::loop,   &Server::run,         &Server::tasks,     &Server::forwarded,
-    &Server::tls,    &Server::access, &Server::scope_state, &Server::root_path, &Server::local};
+    &Server::loop,   &Server::run,         &Server::tasks,   &Server::forwarded, &Server::tls,
+    &Server::access, &Server::scope_state, &Server::environ, &Server::root_path, &Server::local};
 
 int server_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
@@ -341,8 +343,10 @@ PyType_Slot slots[] = {{Py_tp_new, as_slot(server_new)},
 bool start_task(Server* server, PyObject* scope, PyObject* cycle) {
   const Ref coroutine(PyObject_CallFunctionObjArgs(server->run, scope, cycle, nullptr));
   if (!coroutine) return false;
-  const Ref task(PyObject_CallMethodOneArg(server->loop, (*server->state)[Name::create_task],
-                                           coroutine.get()));
+  if (coroutine.get() == Py_None) return true;
+  const State& names = *server->state;
+  PyObject* const call[] = {server->loop, coroutine.get(), names[Name::task_name]};
+  const Ref task(PyObject_VectorcallMethod(names[Name::create_task], call, 2, names.task_keywords));
   return task && PyDict_SetItem(server->tasks, cycle, task.get()) == 0;
 }
 

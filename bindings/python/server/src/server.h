@@ -23,12 +23,13 @@ struct Server {
   State* state;
   Engine* engine;
   PyObject* loop;         // asyncio's.
-  PyObject* run;          // Returns the coroutine of a request: run(scope, cycle).
+  PyObject* run;          // Starts a request: run(scope, cycle). Returns its coroutine, or None.
   PyObject* tasks;        // A dict: the task of each Cycle and Socket.
   PyObject* forwarded;    // Changes a scope with X-Forwarded headers, or None.
   PyObject* tls;          // Returns the extension tls: tls(version, cipher, certificate).
   PyObject* access;       // Called for each line of the access log, or None.
   PyObject* scope_state;  // The dict of the lifespan.
+  PyObject* environ;      // WSGI: what the environs of all requests have. ASGI: None.
   PyObject* root_path;
   PyObject* local;  // scope["server"].
 };
@@ -64,6 +65,7 @@ class Engine final : public spate::http::Service {
   std::size_t limit = SIZE_MAX;
   std::size_t max_message = 16 * 1024 * 1024;
   std::array<PyObject*, kIds> field_names{};
+  std::array<PyObject*, kIds> environ_names{};  // As in CGI: HTTP_ACCEPT.
   // scope["client"] of recent requests.
   std::array<std::pair<spate::Address, Ref>, kClients> clients;
   // Cycles and Sockets that wait for the end of their exchange or WebSocket, and what ends that.
@@ -83,7 +85,8 @@ class Engine final : public spate::http::Service {
   bool is_scheduled_ = false;
 };
 
-// Starts the task of a Cycle or Socket. False with an exception.
+// Starts the request of a Cycle or Socket, and its task if it has a coroutine. False with an
+// exception.
 bool start_task(Server* server, PyObject* scope, PyObject* cycle);
 
 extern PyType_Spec server_spec;

@@ -29,7 +29,12 @@ using pyspate::take_exception;
   X(ws_disconnect, "websocket.disconnect") X(create_future, "create_future")                   \
   X(set_result, "set_result") X(create_task, "create_task") X(done, "done")                    \
   X(call_soon, "call_soon")                                                                    \
-  X(tls, "tls") X(call_later, "call_later") X(cancel, "cancel") X(turn, "turn")
+  X(tls, "tls") X(call_later, "call_later") X(cancel, "cancel") X(turn, "turn")                \
+  X(request_method, "REQUEST_METHOD") X(path_info, "PATH_INFO")                                \
+  X(query, "QUERY_STRING") X(protocol, "SERVER_PROTOCOL") X(remote_addr, "REMOTE_ADDR")        \
+  X(remote_port, "REMOTE_PORT") X(url_scheme, "wsgi.url_scheme") X(http_10, "HTTP/1.0")        \
+  X(http_11, "HTTP/1.1") X(http_2, "HTTP/2") X(http_host, "HTTP_HOST") X(name, "name")         \
+  X(task_name, "spate-request") X(get, "GET") X(post, "POST")
 
 enum class Name {
 #define X(name, text) name,
@@ -46,7 +51,8 @@ struct State {
   PyTypeObject* waiting_type;
   PyTypeObject* done_type;
   PyObject* done;               // The Done that send() returns.
-  PyObject* http_scope;         // A scope of a request, without values.
+  PyObject* http_scope;         // A scope with the values that most requests have.
+  PyObject* task_keywords;      // ("name",)
   PyObject* asgi;               // scope["asgi"].
   PyObject* http_extensions;    // scope["extensions"] of a request.
   PyObject* socket_extensions;  // scope["extensions"] of a WebSocket.

@@ -18,7 +18,7 @@ from loop_case import LoopCase
 try:
     import spate_server
 except ImportError:
-    raise unittest.SkipTest("the server was not built: it needs nghttp2 and OpenSSL") from None
+    raise unittest.SkipTest("the server was not built: it needs OpenSSL") from None
 
 
 async def hello(scope, receive, send):

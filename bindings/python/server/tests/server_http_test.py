@@ -34,6 +34,47 @@ class Requests(ServerCase):
         self.assertEqual(scope["client"][0], "127.0.0.1")
         self.assertEqual(scope["root_path"], "")
 
+    async def test_scope_is_not_shared_with_the_next_request(self):
+        scopes = []
+
+        async def app(scope, receive, send):
+            scopes.append(dict(scope))
+            scope.clear()
+            scope["type"] = "changed"
+            await respond(send)
+
+        await self.serve(app)
+        for target, method in (("/a?x", "PUT"), ("/", "GET"), ("/", "POST")):
+            self.assertEqual((await self.get(target, method)).status, 200)
+        self.assertEqual([(scope["method"], scope["path"], scope["query_string"], scope["type"])
+                          for scope in scopes],
+                         [("PUT", "/a", b"x", "http"), ("GET", "/", b"", "http"),
+                          ("POST", "/", b"", "http")])
+
+    async def test_task_of_a_request_is_named(self):
+        names = []
+
+        async def app(scope, receive, send):
+            names.append(asyncio.current_task().get_name())
+            await respond(send)
+
+        await self.serve(app)
+        await self.get()
+        self.assertEqual(names, ["spate-request"])
+
+    async def test_old_version_is_in_the_scope(self):
+        scopes = []
+
+        async def app(scope, receive, send):
+            scopes.append(scope)
+            await respond(send)
+
+        await self.serve(app)
+        client = await self.connect()
+        client.send(b"GET / HTTP/1.0\r\n\r\n")
+        await client.response()
+        self.assertEqual(scopes[0]["http_version"], "1.0")
+
     async def test_root_path_is_a_prefix_of_the_path(self):
         scope = await self.scope_of("/one", settings={"root_path": "/app"})
         self.assertEqual((scope["root_path"], scope["path"], scope["raw_path"]),

@@ -15,7 +15,7 @@ from spate_server import _native
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1]
 # The libraries that the module may need: those of spate, and the C library.
-LIBRARIES = r"^(lib(nghttp2|z|cares|ssl|crypto|c|m|pthread)|ld-linux.*)\.so"
+LIBRARIES = r"^(lib(z|cares|ssl|crypto|c|m|pthread)|ld-linux.*)\.so"
 
 
 def load_backend():

@@ -3,10 +3,12 @@
 import asyncio
 import os
 import sys
+import tempfile
 import threading
+import unittest.mock
 import wsgiref.validate
 
-from server_case import ServerCase
+from server_case import Client, ServerCase
 
 
 def hello(environ, start_response):
@@ -148,6 +150,135 @@ class Wsgi(ServerCase):
     async def test_return_without_start_gives_500(self):
         await self.serve_wsgi(lambda environ, start_response: [b"x"])
         self.assertEqual((await self.get()).status, 500)
+
+    async def test_forwarded_headers_replace_the_client(self):
+        environ = await self.environ_of(
+            headers="X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Proto: https\r\n")
+        self.assertEqual((environ["REMOTE_ADDR"], environ["REMOTE_PORT"]), ("192.0.2.7", "0"))
+        self.assertEqual(environ["wsgi.url_scheme"], "https")
+
+    async def test_environ_of_unix_socket_has_no_client(self):
+        environs = []
+
+        def app(environ, start_response):
+            environs.append(environ)
+            return hello(environ, start_response)
+
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "socket")
+            await self.serve_wsgi(app, uds=path)
+            client = Client(*await asyncio.open_unix_connection(path))
+            self.assertEqual((await client.get()).status, 200)
+            client.close()
+        self.assertEqual([environs[0][key] for key in (
+            "REMOTE_ADDR", "REMOTE_PORT", "SERVER_NAME", "SERVER_PORT")],
+            ["", "0", "localhost", "80"])
+
+    async def test_environs_share_nothing(self):
+        environs = []
+
+        def app(environ, start_response):
+            environs.append(dict(environ))
+            environ["added"] = 1
+            return hello(environ, start_response)
+
+        await self.serve_wsgi(app)
+        for _ in range(2):
+            self.assertEqual((await self.get()).status, 200)
+        self.assertNotIn("added", environs[1])
+
+    async def test_large_response_of_one_piece_arrives_whole(self):
+        def app(environ, start_response):
+            start_response("200 OK", [])
+            return [b"x" * 3_000_000]
+
+        server = await self.serve_wsgi(app)
+        self.assertEqual((await self.get()).body, b"x" * 3_000_000)
+        await self.until(lambda: not server.tasks)
+
+    async def test_response_is_sent_before_the_result_is_closed(self):
+        is_received = threading.Event()
+
+        class Result:
+            def __iter__(self):
+                return iter([b"whole"])
+
+            def close(self):
+                is_received.wait()
+
+        def app(environ, start_response):
+            start_response("200 OK", [("Content-Length", "5")])
+            return Result()
+
+        server = await self.serve_wsgi(app)
+        self.assertEqual((await self.get()).body, b"whole")
+        self.assertTrue(server.tasks)
+        is_received.set()
+        await self.until(lambda: not server.tasks)
+        self.assertEqual(self.error_text(), [])
+
+    async def test_bytes_after_the_declared_length_are_an_error(self):
+        def app(environ, start_response):
+            start_response("200 OK", [("Content-Length", "5")])
+            yield b"whole"
+            yield b"more"
+
+        server = await self.serve_wsgi(app)
+        self.assertEqual((await self.get()).body, b"whole")
+        await self.until(lambda: not server.tasks)
+        self.assertIn("longer than its Content-Length", self.error_text()[0])
+
+    async def test_body_of_wrong_type_gives_500(self):
+        def app(environ, start_response):
+            start_response("200 OK", [])
+            return ["text"]
+
+        await self.serve_wsgi(app)
+        self.assertEqual((await self.get()).status, 500)
+        self.assertIn("a bytes-like object is required", self.error_text()[0])
+
+    async def test_exit_of_the_application_gives_500(self):
+        def app(environ, start_response):
+            sys.exit(1)
+
+        await self.serve_wsgi(app)
+        self.assertEqual([(await self.get()).status for _ in range(2)], [500, 500])
+
+    async def test_missing_thread_gives_500(self):
+        await self.serve_wsgi(hello)
+        with unittest.mock.patch("threading.Thread.start", side_effect=RuntimeError("no thread")):
+            self.assertEqual((await self.get()).status, 500)
+        self.assertIn("no thread", self.error_text()[0])
+        self.assertEqual((await self.get()).status, 200)
+
+    async def test_waiting_thread_does_not_delay_others(self):
+        proceed = threading.Event()
+
+        def app(environ, start_response):
+            if environ["PATH_INFO"] == "/wait":
+                proceed.wait()
+            return hello(environ, start_response)
+
+        await self.serve_wsgi(app, threads=2)
+        waiting = asyncio.ensure_future(self.get("/wait"))
+        for _ in range(3):
+            responses = await asyncio.gather(*[self.get("/") for _ in range(20)])
+            self.assertEqual([response.status for response in responses], [200] * 20)
+        self.assertFalse(waiting.done())
+        proceed.set()
+        self.assertEqual((await waiting).status, 200)
+
+    async def test_idle_threads_are_used_again(self):
+        threads = set()
+
+        def app(environ, start_response):
+            threads.add(threading.get_ident())
+            return hello(environ, start_response)
+
+        await self.serve_wsgi(app)
+        for _ in range(30):
+            self.assertEqual((await self.get()).status, 200)
+        self.assertLess(len(threads), 8)
 
     async def test_requests_run_in_parallel_up_to_the_threads(self):
         barrier = threading.Barrier(3)
