@@ -2,6 +2,7 @@
 # those of src/sim (src/sim/calls/calls.txt). Nothing is compiled twice, and the real library does
 # not depend on it.
 
+set(SPATE_SIMULATED_CALLS ${PROJECT_SOURCE_DIR}/src/sim/calls/calls.txt)
 find_program(SPATE_OBJCOPY NAMES objcopy llvm-objcopy)
 include(CheckSymbolExists)
 check_symbol_exists(__GLIBC__ features.h SPATE_HAS_GLIBC)
@@ -26,7 +27,7 @@ function(spate_add_simulated_library name)
     set_target_properties(spate_sim_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
   endif()
   set(archive ${CMAKE_CURRENT_BINARY_DIR}/lib${name}.a)
-  set(calls ${PROJECT_SOURCE_DIR}/src/sim/calls/calls.txt)
+  set(calls ${SPATE_SIMULATED_CALLS})
   list(TRANSFORM arg_OBJECTS REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
   set(own $<TARGET_OBJECTS:spate_sim_objects>)
   add_custom_command(OUTPUT ${archive}
@@ -53,4 +54,15 @@ function(spate_add_simulated_library name)
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   set_target_properties(${name} PROPERTIES SPATE_ARCHIVE ${archive})
+endfunction()
+
+# spate_replace_calls(<executable>): replaces the names of system calls in its own objects. Needed
+# where its sources include src/: inline functions of src/sys, copied into them, would bypass the
+# simulated kernel, and the linker may take such a copy for the library's calls as well.
+function(spate_replace_calls name)
+  set(each [[printf '%s\0' "$@" | xargs -0 -n 1 "$objcopy" -p --redefine-syms="$calls"]])
+  add_custom_command(TARGET ${name} PRE_LINK
+    COMMAND ${CMAKE_COMMAND} -E env objcopy=${SPATE_OBJCOPY} calls=${SPATE_SIMULATED_CALLS}
+            sh -c "${each}" sh $<TARGET_OBJECTS:${name}>
+    COMMAND_EXPAND_LISTS VERBATIM)
 endfunction()

@@ -83,8 +83,9 @@ endfunction()
 # ctest are shares of its tests, <name>.1 to <name>.12, because starting a process takes longer than
 # most tests. In the groups of SPATE_TESTS_ALONE each test is one of ctest's, named
 # <label>.<Suite>.<Test>. LIBRARY replaces spate_testing. WHOLE makes the executable one test.
+# SIMULATED gives the sources the simulated kernel, too.
 function(spate_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "WHOLE" "LABEL;LIBRARY" "SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "WHOLE;SIMULATED" "LABEL;LIBRARY" "SOURCES")
   if(NOT arg_LIBRARY)
     set(arg_LIBRARY spate_testing)
   endif()
@@ -109,6 +110,9 @@ function(spate_add_test name)
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5)
     # An earlier file of the group may have a global of the same name.
     target_compile_options(${name} PRIVATE -Wno-shadow)
+  endif()
+  if(arg_SIMULATED)
+    spate_replace_calls(${name})
   endif()
   if(NOT TARGET tests_of_${arg_LABEL})  # Builds everything that one label needs.
     add_custom_target(tests_of_${arg_LABEL})
