@@ -11,6 +11,7 @@
 #include "chaos/verdict.h"
 #include "chaos/world.h"
 #include "spate/net/resolver.h"
+#include "support/closed_port.h"
 #include "support/name_server.h"
 #include "support/own_loopback.h"
 
@@ -195,8 +196,6 @@ void Doors::connect(const Step& step) {
   options.no_delay = step.a % 2 == 0;
   attempt.since = world_.now();
   attempt.door = door;
-  // A port without a listener: connecting to it is refused reliably.
-  const Address nowhere = Address::loopback_ipv4(1);
   const bool is_to_nowhere = door == nullptr || (step.a >> 3) % 8 == 0;
   attempt.may_fail = is_to_nowhere;
   const auto callback = [this, &attempt](Result<Stream> result) {
@@ -205,11 +204,12 @@ void Doors::connect(const Step& step) {
   Loop& loop = world_.loop();
   Connecting made;
   if (is_to_nowhere) {
-    made = spate::connect(loop, nowhere, callback, options);
+    made = spate::connect(loop, testing::closed_ipv4(), callback, options);
   } else if (step.b % 3 == 1) {
     made = spate::connect(loop, door->address, callback, options);
   } else if (step.b % 2 == 0 || is_left_out("connect_by_name")) {
-    made = spate::connect(loop, std::vector<Address>{nowhere, door->address}, callback, options);
+    made = spate::connect(loop, std::vector<Address>{testing::closed_ipv4(), door->address},
+                          callback, options);
   } else {
     return connect_by_name(attempt, options, step);
   }
@@ -291,7 +291,7 @@ void Doors::connect_stream(End* before, const Step& step) {
   const bool may_fail =
       is_to_nowhere || (is_by_name && ((step.a >> 6) % 5 >= 3 || !world_.is_fair()));
   if (is_by_name) names();
-  const Address address = is_to_nowhere ? Address::loopback_ipv4(1) : door->address;
+  const Address address = is_to_nowhere ? testing::closed_ipv4() : door->address;
   Loop& loop = world_.loop();
   const auto begin = [&](Stream& stream, StreamHandler& handler) {
     if (is_by_name) return stream.connect(loop, host, door->address.port(), handler, options);

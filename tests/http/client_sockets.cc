@@ -14,6 +14,7 @@
 #include "spate/net/listener.h"
 #include "spate/net/relay.h"
 #include "spate/net/tls.h"
+#include "support/closed_port.h"
 #include "support/random.h"
 #include "tls/testing/certificates.h"
 
@@ -73,10 +74,8 @@ TEST_F(ClientSockets, UnixSocketIsSupported) {
 }
 
 TEST_F(ClientSockets, RefusedConnectionIsError) {
-  serve([](http::Exchange) {});
-  server_ = {};
   Outcome outcome;
-  const http::Call call = client_.fetch(url(), outcome.note());
+  const http::Call call = client_.fetch(closed_url(), outcome.note());
   wait_for(outcome);
   EXPECT_EQ(outcome.error(), std::errc::connection_refused);
 }

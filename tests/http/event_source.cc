@@ -14,6 +14,7 @@
 #include "spate/net/framing.h"
 #include "spate/net/server.h"
 #include "streams/harness.h"
+#include "support/closed_port.h"
 
 namespace spate::testing {
 namespace {
@@ -197,8 +198,7 @@ TEST_F(EventSources, TemporaryStatusIsRetried) {
 }
 
 TEST_F(EventSources, StopsAfterGivenNumberOfFailures) {
-  const std::string url = server_.url();
-  server_.server = {};
+  const std::string url = closed_url();
   const EventSource source =
       EventSource::connect(client_, url, log_, {.retry = 1ms, .max_failures = 3});
   run_until_noted("closed");

@@ -25,6 +25,7 @@
 #include "spate/net/workers.h"
 #include "spate/offload.h"
 #include "streams/harness.h"
+#include "support/closed_port.h"
 #include "sys/descriptor.h"
 
 namespace spate::testing {
@@ -49,7 +50,6 @@ struct Row {
 };
 void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
 
-Address nowhere() { return Address::loopback_ipv4(1); }
 
 void begin_stream(Loop& loop, const Self& self) {
   auto [near, far] = std::move(*Stream::socket_pair(loop));
@@ -84,7 +84,7 @@ void begin_process(Loop& loop, const Self& self) {
 }
 
 void begin_connect(Loop& loop, const Self& self) {
-  self->keep(connect(loop, nowhere(), [self](Result<Stream>) {}));
+  self->keep(connect(loop, closed_ipv4(), [self](Result<Stream>) {}));
 }
 
 void begin_named_connect(Loop& loop, const Self& self) {
@@ -121,7 +121,7 @@ void begin_relay(Loop& loop, const Self& self) {
 }
 
 void begin_client(Loop& loop, const Self& self) {
-  self->keep(std::move(*Client::create(loop, nowhere(), [self](Result<Stream>) {}))).connect();
+  self->keep(std::move(*Client::create(loop, closed_ipv4(), [self](Result<Stream>) {}))).connect();
 }
 
 void begin_offload(Loop& loop, const Self& self) {

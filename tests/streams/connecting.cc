@@ -11,6 +11,7 @@
 #include "spate/net/listener.h"
 #include "spate/net/resolver.h"
 #include "streams/harness.h"
+#include "tests/support/closed_port.h"
 #include "tests/support/name_server.h"
 #include "tests/support/open_fds.h"
 #include "tests/support/random.h"
@@ -142,11 +143,7 @@ TEST_F(ConnectingTest, DistinguishesResolverFailureFromNoAddress) {
 }
 
 TEST_F(ConnectingTest, ReportsErrorOfLastAddress) {
-  Address nobody;
-  {
-    nobody = listen(Address::any_ipv6(0)).address();
-  }
-  EXPECT_EQ(connect_to("both.test", nobody.port()), text_of(std::errc::connection_refused));
+  EXPECT_EQ(connect_to("both.test", kClosedPort), text_of(std::errc::connection_refused));
 }
 
 TEST_F(ConnectingTest, TimesOutDuringNameResolution) {

@@ -8,6 +8,7 @@
 
 #include "base/fault.h"
 #include "streams/datagram_harness.h"
+#include "support/closed_port.h"
 #include "sys/descriptor.h"
 
 namespace spate::testing {
@@ -267,12 +268,11 @@ TEST_F(DatagramTest, ReportsDestinationAndEcnOfPackets) {
 }
 
 TEST_F(DatagramTest, ReceivesOnlyFromPeerAndReportsRefusalWhenConnected) {
-  const Address gone = open().local_address();
   // An explicit port: disconnecting would release a port that the kernel chose.
   const Address own = open().local_address();
   Datagram socket = std::move(*Datagram::create(loop_, own));
   socket.start(log_);
-  EXPECT_FALSE(socket.connect(gone));
+  EXPECT_FALSE(socket.connect(closed_ipv4()));
   EXPECT_FALSE(socket.send(bytes_of("anybody there?")));
   run_until(loop_, [&] { return bool(log_.error); });
   EXPECT_EQ(log_.error, std::errc::connection_refused);

@@ -17,6 +17,7 @@
 #include "spate/net/connect.h"
 #include "spate/net/listener.h"
 #include "streams/harness.h"
+#include "support/closed_port.h"
 #include "support/missing.h"
 #include "support/open_fds.h"
 
@@ -690,10 +691,7 @@ struct Attempt {
 };
 
 TEST(ConnectFailures, MissingListenerIsReported) {
-  const auto loop = *Loop::create();
-  const Address address =
-      Listener::create(*loop, Address::loopback_ipv4(0), [](Stream, const Address&) {})->address();
-  EXPECT_EQ(Attempt(address).result(), std::errc::connection_refused);
+  EXPECT_EQ(Attempt(closed_ipv4()).result(), std::errc::connection_refused);
 }
 
 TEST(ConnectFailures, MissingListenerAtPathIsReported) {

@@ -16,6 +16,7 @@
 
 #include "base/fault.h"
 #include "streams/listening.h"
+#include "support/closed_port.h"
 #include "sys/socket.h"
 
 namespace spate::testing {
@@ -77,11 +78,7 @@ TEST_F(Listening, ConnectsStreamToStream) {
 }
 
 TEST_F(Listening, ReportsConnectionRefused) {
-  Address address;
-  {
-    address = listen().address();
-  }
-  Connecting connecting = connect(loop_, address, keep());
+  Connecting connecting = connect(loop_, closed_ipv4(), keep());
   EXPECT_EQ(results_, 0);
   run_until(loop_, [&] { return results_ == 1; });
   EXPECT_EQ(error_, std::errc::connection_refused);
@@ -89,11 +86,7 @@ TEST_F(Listening, ReportsConnectionRefused) {
 
 TEST_F(Listening, TriesNextAddressAfterRefusal) {
   Listener listener = listen();
-  Address nobody;
-  {
-    nobody = listen().address();
-  }
-  Connecting connecting = connect(loop_, {nobody, Address(), listener.address()}, keep());
+  Connecting connecting = connect(loop_, {closed_ipv4(), Address(), listener.address()}, keep());
   run_until(loop_, [&] { return results_ == 1; });
   EXPECT_EQ(connected_.size(), 1u);
 }

@@ -16,6 +16,7 @@
 #include "spate/net/relay.h"
 #include "streams/datagram_harness.h"
 #include "streams/harness.h"
+#include "support/closed_port.h"
 
 namespace spate::testing {
 namespace {
@@ -47,18 +48,6 @@ class QueuedErrors : public DatagramTest, public ::testing::WithParamInterface<s
               0);
     return must(Datagram::adopt(*backend_, fd));
   }
-  // Where no socket is bound.
-  static Address nowhere(int family) {
-    const int fd = ::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    const Address here =
-        family == AF_INET6 ? Address::loopback_ipv6(0) : Address::loopback_ipv4(0);
-    bind_to(fd, here);
-    sockaddr_storage bound{};
-    socklen_t size = sizeof(bound);
-    ::getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size);
-    ::close(fd);
-    return must(Address::from_system(&bound, size));
-  }
 
   std::unique_ptr<Loop> backend_ = must(Loop::create({.backend = GetParam()}));
 };
@@ -71,7 +60,7 @@ TEST_P(QueuedErrors, AreReportedOnceAndRemoved) {
     Collector log;
     Datagram socket = open_with_queue(family);
     socket.start(log);
-    EXPECT_FALSE(socket.send(bytes_of("x"), nowhere(family)));
+    EXPECT_FALSE(socket.send(bytes_of("x"), family == AF_INET6 ? closed_ipv6() : closed_ipv4()));
     run_until(*backend_, [&] { return log.errors > 0; });
     EXPECT_EQ(log.error, std::errc::connection_refused);
     EXPECT_LT(turns_within(*backend_, kSpan), kFew);
@@ -82,8 +71,7 @@ TEST_P(QueuedErrors, AreReportedOnceAndRemoved) {
 TEST_P(QueuedErrors, AreAllReported) {
   Collector log;
   Datagram socket = open_with_queue(AF_INET);
-  const Address there = nowhere(AF_INET);
-  for (int i = 0; i < 5; ++i) std::ignore = socket.send(bytes_of("x"), there);
+  for (int i = 0; i < 5; ++i) std::ignore = socket.send(bytes_of("x"), closed_ipv4());
   socket.start(log);
   run_until(*backend_, [&] { return log.errors > 0; });
   EXPECT_LT(turns_within(*backend_, kSpan), kFew);
@@ -95,8 +83,7 @@ TEST_P(QueuedErrors, MayDestroySocketInTheirCallback) {
   Collector log;
   Datagram socket = open_with_queue(AF_INET);
   log.then = [&] { socket = Datagram(); };
-  const Address there = nowhere(AF_INET);
-  for (int i = 0; i < 5; ++i) std::ignore = socket.send(bytes_of("x"), there);
+  for (int i = 0; i < 5; ++i) std::ignore = socket.send(bytes_of("x"), closed_ipv4());
   socket.start(log);
   run_until(*backend_, [&] { return log.errors > 0; });
   turns_within(*backend_, kSpan);

@@ -11,6 +11,7 @@
 #include "spate/io.h"
 #include "spate/net/connect.h"
 #include "streams/listening.h"
+#include "support/closed_port.h"
 #include "sys/descriptor.h"
 
 namespace spate::testing {
@@ -49,7 +50,6 @@ class Caller final : public StreamHandler {
 
 class StreamConnect : public Listening {
  protected:
-  Address nobody() { return listen().address(); }
   std::string received() const { return accepted_.empty() ? "" : accepted_.front().log.received; }
   void turn_until(const std::function<bool()>& done) { run_until(loop_, done); }
 
@@ -117,7 +117,7 @@ TEST_F(StreamConnect, EndsItsSideOnceItIsConnected) {
 }
 
 TEST_F(StreamConnect, ReportsWhyItFailed) {
-  EXPECT_FALSE(stream_.connect(loop_, nobody(), caller_));
+  EXPECT_FALSE(stream_.connect(loop_, closed_ipv4(), caller_));
   EXPECT_EQ(caller_.log, "");
   stream_.write("lost");
   turn_until([&] { return caller_.log == "closed "; });
@@ -133,7 +133,7 @@ TEST_F(StreamConnect, MayReconnectInOnClosed) {
     caller_.when_closed = {};
     EXPECT_FALSE(stream_.connect(loop_, listener_.address(), caller_));
   };
-  EXPECT_FALSE(stream_.connect(loop_, nobody(), caller_));
+  EXPECT_FALSE(stream_.connect(loop_, closed_ipv4(), caller_));
   turn_until([&] { return caller_.log == "closed connected "; });
 }
 

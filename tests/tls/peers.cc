@@ -1,6 +1,7 @@
 // Peers that are hostile, slow, or merely different.
 #include "spate/net/listener.h"
 #include "spate/net/relay.h"
+#include "support/closed_port.h"
 #include "tls/harness.h"
 
 namespace spate::testing {
@@ -539,11 +540,7 @@ TEST_F(TlsPeers, HandshakeOfDestroyedListenerIsDropped) {
 }
 
 TEST_F(TlsPeers, ConnectErrorsAreDistinguished) {
-  Listener listener = std::move(
-      *Listener::create(*loop_, Address::loopback_ipv4(0), [](Stream, const Address&) {}));
-  const std::uint16_t port = listener.address().port();
-  listener = Listener();
-  const Connecting attempt = connect(*loop_, "127.0.0.1", port, client(), told());
+  const Connecting attempt = connect(*loop_, "127.0.0.1", kClosedPort, client(), told());
   run_until_told();
   EXPECT_EQ(result_.error().code, std::errc::connection_refused);
 }

@@ -6,8 +6,12 @@
 
 #include "sim/parity/stage.h"
 #include "spate/net/connect.h"
+#include "support/closed_port.h"
 
 namespace spate::parity {
+
+using testing::closed_ipv4;
+using testing::closed_ipv6;
 
 namespace {
 
@@ -44,29 +48,28 @@ constexpr Scenario kArrivals[] = {
     {"WhereNobodyListens",
      [](Stage& stage) {
        Actor& client = stage.actor("client");
-       stage.note("begun", client.stream.connect(stage.loop(), stage.nowhere(), client));
+       stage.note("begun", client.stream.connect(stage.loop(), closed_ipv4(), client));
        client.stream.write("hello");
        stage.until([&] { return client.is_over; });
      }},
-    {"WhereNobodyListensOverIPv6",
-     [](Stage& stage) { stage.try_to_connect({Address::loopback_ipv6(9)}); }},
+    {"WhereNobodyListensOverIPv6", [](Stage& stage) { stage.try_to_connect({closed_ipv6()}); }},
     {"WithoutAnAddress", [](Stage& stage) { stage.try_to_connect({}); }},
     {"TheSecondAddressIsTheRightOne",
      [](Stage& stage) {
        Actor& server = stage.actor("server");
        Listener& listener = stage.listen({&server});
-       stage.try_to_connect({stage.nowhere(), listener.address()});
+       stage.try_to_connect({closed_ipv4(), listener.address()});
        stage.until([&] { return server.is_over; });
      }},
     {"NoneOfTwoAddressesIsRight",
-     [](Stage& stage) { stage.try_to_connect({stage.nowhere(), stage.nowhere()}); }},
+     [](Stage& stage) { stage.try_to_connect({closed_ipv4(), closed_ipv4()}); }},
     {"FromAnAddressOfAnotherFamily",
      [](Stage& stage) {
-       stage.try_to_connect({Address::loopback_ipv4(9)}, {.local = Address::loopback_ipv6(0)});
+       stage.try_to_connect({closed_ipv4()}, {.local = Address::loopback_ipv6(0)});
      }},
     {"FromAnAddressThatIsNotOurs",
      [](Stage& stage) {
-       stage.try_to_connect({stage.nowhere()}, {.local = *Address::parse("192.0.2.1:0")});
+       stage.try_to_connect({closed_ipv4()}, {.local = *Address::parse("192.0.2.1:0")});
      }},
     {"FromAnAddressThatIsOurs",
      [](Stage& stage) {
@@ -242,9 +245,8 @@ constexpr Scenario kArrivals[] = {
      }},
     {"WithoutDescriptorsNobodyConnects",
      [](Stage& stage) {
-       const Address nowhere = stage.nowhere();
        stage.set_exhausted(true);
-       stage.try_to_connect({nowhere});
+       stage.try_to_connect({closed_ipv4()});
        stage.set_exhausted(false);
      }},
     {"WithoutDescriptorsNobodyListens",

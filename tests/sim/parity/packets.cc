@@ -3,8 +3,12 @@
 #include <string>
 
 #include "sim/parity/stage.h"
+#include "support/closed_port.h"
 
 namespace spate::parity {
+
+using testing::closed_ipv4;
+using testing::closed_ipv6;
 
 namespace {
 
@@ -98,22 +102,21 @@ constexpr Scenario kPackets[] = {
     {"APacketThatIsTooLong",
      [](Stage& stage) {
        const std::string text(65508, 'x');
-       stage.note("sent", stage.datagram().send(bytes_of(text), stage.nowhere()));
+       stage.note("sent", stage.datagram().send(bytes_of(text), closed_ipv4()));
      }},
     {"ToNobody",
      [](Stage& stage) {
        Datagram& here = stage.datagram();
        Reader reader(stage, here);
-       const Address nowhere = stage.nowhere();
-       stage.note("sent", here.send(bytes_of("hello"), nowhere));
+       stage.note("sent", here.send(bytes_of("hello"), closed_ipv4()));
        stage.pass(20ms);
-       stage.note("sent", here.send(bytes_of("hello"), nowhere));
+       stage.note("sent", here.send(bytes_of("hello"), closed_ipv4()));
      }},
     {"ToNobodyWhileConnected",
      [](Stage& stage) {
        Datagram& here = stage.datagram();
        Reader reader(stage, here);
-       stage.note("connected", here.connect(stage.nowhere()));
+       stage.note("connected", here.connect(closed_ipv4()));
        stage.note("sent", here.send(bytes_of("hello")));
        stage.until([&] { return reader.errors == 1; });
      }},
@@ -173,9 +176,7 @@ constexpr Scenario kPackets[] = {
        stage.note("bound", again ? std::error_code() : again.error());
      }},
     {"AnAddressOfAnotherFamily",
-     [](Stage& stage) {
-       stage.note("sent", stage.datagram().send(bytes_of("x"), Address::loopback_ipv6(9)));
-     }},
+     [](Stage& stage) { stage.note("sent", stage.datagram().send(bytes_of("x"), closed_ipv6())); }},
     {"WhereAPacketWasSentTo",
      [](Stage& stage) {
        auto here = Datagram::create(stage.loop(), Address::any_ipv4(0), {.local_address = true});

@@ -154,11 +154,6 @@ Datagram& Stage::datagram(const DatagramOptions& options) {
       std::make_unique<Datagram>(created ? std::move(*created) : Datagram()));
 }
 
-Address Stage::nowhere() {
-  auto bound = Datagram::create(loop(), Address::loopback_ipv4(0));
-  return bound ? bound->local_address() : Address::loopback_ipv4(9);
-}
-
 void Stage::clear() {
   for (const auto& actor : actors_) actor->stream = Stream();
   listeners_.clear();

@@ -110,8 +110,6 @@ class Stage {
   Two connected();
   void until_over(const Two& two);
   Datagram& datagram(const DatagramOptions& options = {});
-  // Returns an address without a listener.
-  Address nowhere();
 
   // Returns all notes. Destroys the actors' objects.
   std::string finish();
