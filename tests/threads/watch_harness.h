@@ -9,10 +9,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,7 +39,9 @@ inline std::string line_of(const WatchEvent& event) {
 
 inline std::string contents_at(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream text;
+  text << file.rdbuf();  // Does not throw if the path has become a directory.
+  return std::move(text).str();
 }
 
 // The entries of a tree: a file's contents, or "/" for a directory, or "@" for another kind.
@@ -51,6 +53,12 @@ inline std::string entry_at(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(status)) return "/";
   if (std::filesystem::is_regular_file(status)) return contents_at(path);
   return "@";
+}
+
+// Returns the entry of a path at which there was a file. A directory may have replaced it since.
+inline std::string file_at(const std::filesystem::path& path) {
+  std::string entry = entry_at(path);
+  return entry == "/" ? "@" : entry;
 }
 
 // Directories may vanish while this runs.
@@ -110,7 +118,7 @@ class TreeModel {
   }
   void add(const std::string& path, bool is_directory) {
     remove(path);
-    entries_[path] = is_directory ? "/" : entry_at(std::filesystem::path(root_) / path);
+    entries_[path] = is_directory ? "/" : file_at(std::filesystem::path(root_) / path);
   }
   void remove(const std::string& path) {
     entries_.erase(path);
@@ -127,7 +135,7 @@ class TreeModel {
     moved[to] = entries_.at(from);
     remove(from);
     for (const auto& [path, entry] : moved)
-      entries_[path] = entry == "/" ? entry : entry_at(std::filesystem::path(root_) / path);
+      entries_[path] = entry == "/" ? entry : file_at(std::filesystem::path(root_) / path);
   }
 
   std::string root_;
