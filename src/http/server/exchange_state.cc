@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <new>
-#include <span>
 #include <utility>
 
 #include "http/codec/chunked.h"
@@ -14,7 +13,6 @@
 #include "http/server/server_core.h"
 #include "http/server/uncoded.h"
 #include "spate/error.h"
-#include "spate/http/url.h"
 #include "spate/loop.h"
 #include "spate/net/stream.h"
 
@@ -331,15 +329,6 @@ void ExchangeState::resume() {
   wire_->read_body(*this);
 }
 
-std::string ExchangeState::param(std::string_view name) const {
-  for (const Param& param : std::span(params).first(param_count)) {
-    if (param.name != name) continue;
-    const std::string_view value = target.path.substr(param.at, param.size);
-    return percent_decode(value).value_or(std::string(value));
-  }
-  return {};
-}
-
 // ---- beginning and end
 
 void ExchangeState::attach(Wire& wire, Nanos now) {
@@ -484,7 +473,6 @@ void ExchangeState::reset() {
   max_body = UINT64_MAX;
   compression = Compression::none;
   taken = 0;
-  param_count = 0;
   has_deadline = is_counted = false;
   left_ = sent_ = 0;
   status_ = {};
@@ -493,7 +481,7 @@ void ExchangeState::reset() {
   refused_with_ = 0;
   has_thrown_ = false;
   reason_ = {};
-  route = {};
+  route_.clear();
   kept_.clear();
   end_.reset();
   drop_compressor();

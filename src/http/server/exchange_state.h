@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -20,6 +19,7 @@
 #include "http/codec/target.h"
 #include "http/server/exchange_additions.h"
 #include "http/server/lifetime.h"
+#include "http/server/matched_route.h"
 #include "http/server/response_coding.h"
 #include "http/server/wire.h"
 #include "spate/http/exchange.h"
@@ -51,6 +51,8 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
   Loop& loop() const;
   const Request& request() const { return request_; }
   const RequestView& view() const { return *view_; }
+  MatchedRoute& route() { return route_; }
+  const MatchedRoute& route() const { return route_; }
 
   // ---- the functions of Exchange
 
@@ -271,18 +273,6 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
   std::uint64_t taken = 0;            // Bytes of the response that the client had taken at
                                       // last_progress.
 
-  // A parameter that a router found in the path.
-  struct Param {
-    std::string_view name;  // Never destroyed.
-    std::size_t at;         // Offset in the path.
-    std::size_t size;
-  };
-  static constexpr std::size_t kMostParams = 8;
-  std::string param(std::string_view name) const;
-  Param params[kMostParams];
-  std::size_t param_count = 0;
-  std::string_view route;  // The pattern that matched; never destroyed.
-
  private:
   friend class ExchangeKeeper;
   friend class ExchangePool;
@@ -354,6 +344,7 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
 
   const RequestView* view_ = &head;  // Points to `head`, or to the copy.
   HeadCopy<RequestView> kept_;
+  MatchedRoute route_;
 
   std::unique_ptr<Compressor> compressor_;  // For a compressed response that has begun.
   std::unique_ptr<Uncoded> uncoded_;        // Created for its first file.

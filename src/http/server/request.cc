@@ -25,9 +25,11 @@ std::optional<std::uint64_t> Request::content_length() const {
   return state_.framing.size;
 }
 
-std::string Request::param(std::string_view name) const { return state_.param(name); }
+std::string Request::param(std::string_view name) const {
+  return state_.route().param(name, state_.target.path);
+}
 
-std::string_view Request::route() const { return state_.route; }
+std::string_view Request::route() const { return state_.route().pattern(); }
 
 Address Request::client() const { return state_.client(); }
 

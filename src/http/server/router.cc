@@ -85,7 +85,7 @@ struct Router::Node {
 
 // Searches the node of a path, and records the parameters on the way.
 struct Router::Match {
-  Match(ExchangeState& exchange, std::string_view whole) : state(exchange), path(whole) {}
+  Match(MatchedRoute& matched, std::string_view whole) : route(matched), path(whole) {}
 
   Node* find(Node& node, Rest rest);
   Node* find_as(Node* node, std::string_view value, Rest rest);
@@ -93,7 +93,7 @@ struct Router::Match {
     return static_cast<std::size_t>(part.data() - path.data());
   }
 
-  ExchangeState& state;
+  MatchedRoute& route;
   std::string_view path;
 };
 
@@ -142,7 +142,7 @@ Router::Node& Router::node_of(std::string_view pattern) {
     names += is_parameter(segment) || is_rest(segment);
     node = &node->make_next(segment);
   }
-  SPATE_ASSERT(names <= ExchangeState::kMostParams, "a pattern has at most 8 names");
+  SPATE_ASSERT(names <= MatchedRoute::kMostParams, "a pattern has at most 8 names");
   return *node;
 }
 
@@ -180,11 +180,9 @@ Router::Node* Router::Match::find(Node& node, Rest rest) {
 }
 
 Router::Node* Router::Match::find_as(Node* node, std::string_view value, Rest rest) {
-  const std::size_t count = state.param_count;
-  if (node == nullptr || count == ExchangeState::kMostParams) return nullptr;
-  state.params[state.param_count++] = {node->name, offset(value), value.size()};
+  if (node == nullptr || !route.add_param(node->name, offset(value), value.size())) return nullptr;
   Node* found = find(*node, rest);
-  if (found == nullptr) state.param_count = count;
+  if (found == nullptr) route.drop_param();
   return found;
 }
 
@@ -205,11 +203,12 @@ std::string Router::Node::allowed() {
 void Router::on_request(Exchange exchange) {
   const Request& request = exchange.request();
   const std::string_view path = request.path();
-  Match match(*ExchangeState::of(exchange), path);
+  ExchangeState& state = *ExchangeState::of(exchange);
+  Match match(state.route(), path);
   Node* node = path.starts_with('/') ? match.find(*root_, path.substr(1)) : nullptr;
   if (node == nullptr) return refuse(std::move(exchange));
   if (Node::Route* route = node->route(request.method())) {
-    match.state.route = route->pattern;
+    state.route().set_pattern(route->pattern);
     return call(std::move(exchange), route->handler, route->options);
   }
   Fields fields;
@@ -219,7 +218,7 @@ void Router::on_request(Exchange exchange) {
     return;
   }
   constexpr Refusal kRefusal = {Status::method_not_allowed, "the path does not have this method"};
-  match.state.respond_refusal(kRefusal, {}, &fields);
+  state.respond_refusal(kRefusal, {}, &fields);
 }
 
 void Router::call(Exchange exchange, OnRequest& handler, const RouteOptions& options) {
