@@ -85,8 +85,7 @@ std::error_code ExchangeState::logged_error(std::error_code error) const {
 }
 
 void ExchangeState::stand_in(std::string_view its_route, const Address& peer) {
-  head.method = Method::get;
-  head.method_name = name_of(Method::get);
+  header_.stand_in();
   route_.set_pattern(its_route);
   end_.reset(new (std::nothrow) End{.peer = peer, .client = peer});
 }

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "http/codec/chunked.h"
-#include "http/codec/request_check.h"
 #include "http/server/exchange_pool.h"
 #include "http/server/owned_handler.h"
 #include "http/server/server_core.h"
@@ -347,14 +346,6 @@ void ExchangeState::open(const Framing& what, Nanos now) {
   }
 }
 
-bool ExchangeState::keep_head() {
-  if (!kept_.empty()) return true;
-  if (!kept_.copy(head_text, head)) return false;
-  view_ = &kept_.view();
-  check_request(*view_, target);  // Refers to the copy from now on.
-  return true;
-}
-
 bool ExchangeState::limit_body(std::uint64_t most) {
   if (framing.size > most) {
     respond_refusal({Status::content_too_large, "the body is too long"});
@@ -417,7 +408,7 @@ void ExchangeState::end_without_handler() {
 }
 
 void ExchangeState::part(const Watch* carrier) {
-  if (keepers_ != 0 && !keep_head()) forget_head();
+  if (keepers_ != 0 && !header_.keep()) header_.forget();
   if (carrier != nullptr) parted_ = {.wire = wire_, .carrier = carrier};
   wire_ = nullptr;
   if (ExchangesInProgress::is_linked(*this)) ExchangesInProgress::remove(*this);
@@ -438,7 +429,7 @@ void ExchangeState::detach_without_callback() {
 }
 
 bool ExchangeState::keep_end(std::error_code error, Nanos now) {
-  if (!keep_head()) return false;
+  if (!header_.keep()) return false;
   end_.reset(new (std::nothrow) End{
       .error = error, .at = now, .peer = peer(), .client = client(), .tls = tls()});
   uses_ += end_ != nullptr;
@@ -450,12 +441,6 @@ void ExchangeState::let_go_of_end() {
   give_back_unless_used();
 }
 
-void ExchangeState::forget_head() {
-  static_cast<RequestView&>(head) = {.method = head.method};
-  target = {};
-  view_ = &head;
-}
-
 // Attributes are destroyed last: their destructors, which are the user's, may destroy the server.
 void ExchangeState::give_back() {
   if (additions_ == nullptr) return pool_.give_back(this);
@@ -465,9 +450,7 @@ void ExchangeState::give_back() {
 
 // Prepares the state for its next request.
 void ExchangeState::reset() {
-  forget_head();
-  head.method = Method::other;
-  looked_at = 0;
+  header_.clear();
   body = Body::none;
   received = 0;
   max_body = UINT64_MAX;
@@ -482,7 +465,6 @@ void ExchangeState::reset() {
   has_thrown_ = false;
   reason_ = {};
   route_.clear();
-  kept_.clear();
   end_.reset();
   drop_compressor();
 }

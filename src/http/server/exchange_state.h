@@ -14,10 +14,9 @@
 #include "core/user_code.h"
 #include "http/codec/chunked.h"
 #include "http/codec/framing.h"
-#include "http/codec/head.h"
 #include "http/codec/outgoing.h"
-#include "http/codec/target.h"
 #include "http/server/exchange_additions.h"
+#include "http/server/header_section.h"
 #include "http/server/lifetime.h"
 #include "http/server/matched_route.h"
 #include "http/server/response_coding.h"
@@ -50,7 +49,9 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
 
   Loop& loop() const;
   const Request& request() const { return request_; }
-  const RequestView& view() const { return *view_; }
+  HeaderSection& header() { return header_; }
+  const RequestView& view() const { return header_.view(); }
+  const RequestTarget& target() const { return header_.target(); }
   MatchedRoute& route() { return route_; }
   const MatchedRoute& route() const { return route_; }
 
@@ -122,7 +123,7 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
 
   // Begins to receive a header section.
   void attach(Wire& wire, Nanos now);
-  // Called when `head` is complete and was interpreted.
+  // Called when the header section is complete and was interpreted.
   void open(const Framing& framing, Nanos now);
   Exchange make_handle() {
     has_handle_ = true;
@@ -130,11 +131,6 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
   }
   // Releases the handler that it owns.
   std::unique_ptr<OwnedHandler> take_owned();
-  // Copies the header section, before its bytes become invalid. False when memory runs out.
-  bool keep_head();
-  // Replaces a header section that cannot be parsed by an empty one. The method stays, because the
-  // response to HEAD has no body.
-  void forget_head();
   // Calls `function`, which calls user code, and returns true. If an exception leaves it, reports
   // that to the server, and returns false: the caller ends what the user code was called for.
   template <class Function>
@@ -201,12 +197,6 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
   };
   // Valid after keep_end().
   const End& end_kept() const { return *end_; }
-
-  RequestHead head;
-  const char* head_text = nullptr;  // The text that `head` refers to.
-  RequestTarget target;
-  std::size_t looked_at = 0;  // Scanned bytes of an incomplete header section, which are not
-                              // scanned again.
 
   // ---- the request's body
   enum class Body : std::uint8_t {
@@ -276,7 +266,6 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
  private:
   friend class ExchangeKeeper;
   friend class ExchangePool;
-  friend class Request;
 
   explicit ExchangeState(ExchangePool& pool);
   ~ExchangeState();
@@ -342,8 +331,7 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
   std::unique_ptr<ExchangeAdditions> additions_;
   Request request_{*this};
 
-  const RequestView* view_ = &head;  // Points to `head`, or to the copy.
-  HeadCopy<RequestView> kept_;
+  HeaderSection header_;
   MatchedRoute route_;
 
   std::unique_ptr<Compressor> compressor_;  // For a compressed response that has begun.

@@ -8,7 +8,6 @@
 #include <new>
 #include <utility>
 
-#include "http/codec/request_check.h"
 #include "http/server/server_core.h"
 #include "spate/error.h"
 #include "spate/net/proxy_protocol.h"
@@ -119,18 +118,14 @@ std::size_t Http1Connection::take_head(Bytes bytes) {
   }
   ExchangeState& state = *state_;
   const ExchangeState::Use use(state);
-  const Parsed parsed = parse_request(bytes, state.looked_at, server_.head_limits(), state.head);
-  if (parsed.state == Parsed::State::whole) {
-    state.head_text = reinterpret_cast<const char*>(bytes.data());
-    return take_request(state);
-  }
+  const Parsed parsed = state.header().parse(bytes, server_.head_limits());
+  if (parsed.state == Parsed::State::whole) return take_request(state);
   if (parsed.state == Parsed::State::broken) {
     if (is_http2(bytes)) return become_http2(state), 0;
-    state.forget_head();
+    state.header().forget();
     refuse(state, parsed.refusal);
     return bytes.size();
   }
-  state.looked_at = parsed.looked_at;
   server_.list(state);
   return 0;
 }
@@ -151,10 +146,10 @@ void Http1Connection::become_http2(ExchangeState& state) {
 }
 
 std::size_t Http1Connection::take_request(ExchangeState& state) {
-  const std::size_t size = state.head.size;
+  const std::size_t size = state.header().size();
   Framing framing;
-  Refusal refusal = check_request(state.head, state.target);
-  if (!refusal) refusal = frame_request(state.head, framing);
+  Refusal refusal = state.header().check();
+  if (!refusal) refusal = frame_request(state.view(), framing);
   if (!refusal && framing.size > server_.options().max_body)
     refusal = {Status::content_too_large, "the body is too long"};
   if (refusal) {
@@ -300,7 +295,7 @@ void Http1Connection::discard(ExchangeState& state) {
 
 // The exchange continues after the callback that delivered it, so the header section is copied.
 void Http1Connection::keep(ExchangeState& state) {
-  if (!state.keep_head()) return lose(state, system_error(ENOMEM));
+  if (!state.header().keep()) return lose(state, system_error(ENOMEM));
   if (server_.list(state)) stream_.set_idle_timeout(Nanos{0});
 }
 
@@ -430,7 +425,7 @@ void Http1Connection::on_tick(ExchangeState& state, Nanos now) {
   const Nanos head_timeout = server_.options().head_timeout;
   const bool is_late = has(kInHead) && head_timeout > Nanos{0} && now - state.began >= head_timeout;
   if (is_late) {  // The request may be HEAD, whose response has no body.
-    state.forget_head();
+    state.header().forget();
     refuse(state, {Status::request_timeout, ""});
   } else if (is_slow(state, now)) {
     refuse(state, {Status::request_timeout, "the request came too slowly"});

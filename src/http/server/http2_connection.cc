@@ -277,7 +277,7 @@ bool Http2Connection::on_field(Http2Stream& stream, std::string_view name, std::
   if (wire.has_head()) {
     wire.take_trailer(name, value);
   } else if (wire.state() != nullptr) {
-    head_.add(name, value, server_.head_limits(), wire.state()->head);
+    wire.state()->header().add(head_, name, value, server_.head_limits());
   }
   return true;
 }
@@ -288,8 +288,7 @@ bool Http2Connection::on_head(Http2Stream& stream, Http2End end) {
   incoming_ = nullptr;
   if (wire.state() == nullptr) return true;
   if (++requests_ == server_.options().max_requests) session_->refuse_streams(Http2Code::no_error);
-  const Refusal refusal = head_.finish(server_.head_limits(), wire.state()->head);
-  wire.state()->head_text = head_.text();
+  const Refusal refusal = wire.state()->header().finish(head_, server_.head_limits());
   // Requests start in the order of their arrival: while one is held back, so are all later ones.
   if (!refusal && (held_ != nullptr || is_overfull())) return hold(wire, end), true;
   wire.take_head(refusal, end);

@@ -5,7 +5,6 @@
 #include <new>
 #include <utility>
 
-#include "http/codec/request_check.h"
 #include "http/codec/system_error.h"
 #include "http/server/exchange_state.h"
 #include "http/server/http2_connection.h"
@@ -49,7 +48,7 @@ void Http2Wire::take_head(const Refusal& refusal, Http2End end) {
 }
 
 bool Http2Wire::hold(Http2End end) {
-  if (!state_->keep_head()) return lose(system_error(ENOMEM)), false;
+  if (!state_->header().keep()) return lose(system_error(ENOMEM)), false;
   set(kHasHead);
   set(kIsHeld);
   if (end == Http2End::yes) {
@@ -77,8 +76,8 @@ void Http2Wire::start_request(ExchangeState& state, const Refusal& refusal, Http
 // The session delimits the body by frames, and checks Content-Length.
 Refusal Http2Wire::check(ExchangeState& state, Http2End end) {
   const RequestView& request = state.view();
-  if (const Refusal refusal = check_request(request, state.target)) return refusal;
-  if (state.target.form == RequestTarget::Form::absolute)
+  if (const Refusal refusal = state.header().check()) return refusal;
+  if (state.target().form == RequestTarget::Form::absolute)
     return bad_request(":path has another host");
   Framing framing;
   if (const Refusal refusal = frame_request(request, framing)) return refusal;
@@ -204,7 +203,7 @@ void Http2Wire::go_on(ExchangeState& state) {
     if (goes_on) go_on(state);
   } else if (state.stage() == ExchangeState::Stage::ended && state.body != Body::reading) {
     finish(state);
-  } else if (!state.keep_head()) {
+  } else if (!state.header().keep()) {
     lose(system_error(ENOMEM));
   } else {
     server().list(state);

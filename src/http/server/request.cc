@@ -8,11 +8,11 @@ Method Request::method() const { return state_.view().method; }
 std::string_view Request::method_name() const { return state_.view().method_name; }
 Version Request::version() const { return state_.view().version; }
 std::string_view Request::target() const { return state_.view().target; }
-std::string_view Request::query() const { return state_.target.query; }
-std::string_view Request::host() const { return state_.target.authority; }
+std::string_view Request::query() const { return state_.target().query; }
+std::string_view Request::host() const { return state_.target().authority; }
 
 std::string_view Request::path() const {
-  const std::string_view path = state_.target.path;
+  const std::string_view path = state_.target().path;
   return path == "*" ? std::string_view() : path;
 }
 
@@ -26,7 +26,7 @@ std::optional<std::uint64_t> Request::content_length() const {
 }
 
 std::string Request::param(std::string_view name) const {
-  return state_.route().param(name, state_.target.path);
+  return state_.route().param(name, state_.target().path);
 }
 
 std::string_view Request::route() const { return state_.route().pattern(); }
