@@ -1,7 +1,6 @@
 #include "http/server/exchange_state.h"
 #include "http/codec/system_error.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <new>
 #include <utility>
@@ -27,9 +26,6 @@ bool may_send(const Fields& fields, std::uint64_t own) {
 }
 
 std::error_code closed() { return system_error(EPIPE); }
-
-// The rate of a body is not checked before.
-constexpr Nanos kRateGrace{10'000'000'000};
 
 }  // namespace
 
@@ -61,7 +57,7 @@ bool ExchangeState::note_refusal(int error) {
 // upgrade, would announce one that does not exist (RFC 9110 section 9.3.6).
 Status ExchangeState::status_to_send(Status status) const {
   const bool asks_tunnel = view().method == Method::connect ||
-                           (view().version == Version::http_2 && framing.asks_upgrade);
+                           (view().version == Version::http_2 && body_.asks_upgrade());
   return asks_tunnel && is_success(status) ? Status::not_implemented : status;
 }
 
@@ -201,8 +197,8 @@ Result<Stream> ExchangeState::upgrade(std::string_view protocol, const Fields& f
   const bool is_asked =
       protocol.empty()
           ? view().method == Method::connect
-          : framing.asks_upgrade && view().fields.list(FieldId::upgrade).contains(protocol);
-  if (!is_asked || body != Body::none) return std::unexpected(system_error(EPROTO));
+          : body_.asks_upgrade() && view().fields.list(FieldId::upgrade).contains(protocol);
+  if (!is_asked || body_.exists()) return std::unexpected(system_error(EPROTO));
   if (!may_send(fields, kOwnFields)) return std::unexpected(system_error(EINVAL));
   const bool is_http1 = view().version != Version::http_2 && !protocol.empty();
   const Status status = is_http1 ? Status::switching_protocols : Status::ok;
@@ -271,29 +267,20 @@ bool ExchangeState::call_before_response(Status status) {
 bool ExchangeState::start(ExchangeHandler& handler) {
   if (wire_ == nullptr) return false;
   handler_ = &handler;
-  if (body == Body::waiting) {
-    body = Body::reading;
-    begin_reading();
-  }
+  body_.start(loop().now());
   wire_->read_body(*this);
   return true;
-}
-
-// Starts the measurement of the body's rate, also after a pause: its time does not count.
-void ExchangeState::begin_reading() {
-  reading_since = last_arrival = loop().now();
-  received_before = received;
 }
 
 // The reader is also called for a request without a body. If Content-Length shows that the body is
 // too long, the body is not asked for.
 bool ExchangeState::start(std::unique_ptr<OwnedHandler> reader, std::size_t most) {
   if (wire_ == nullptr) return false;
-  if (framing.size > most && framing.size - received > most) {
-    respond_refusal({Status::content_too_large, "the body is too long"});
+  if (body_.has_more_than(most)) {
+    respond_refusal(IncomingBody::kTooLong);
     return false;
   }
-  if (body == Body::none) body = Body::waiting;
+  body_.expect_end();
   owned_.swap(reader);  // The destructor of the old one may use the exchange.
   return start(*owned_);
 }
@@ -303,29 +290,27 @@ void ExchangeState::own(std::unique_ptr<OwnedHandler> handler) {
   handler_ = owned_.get();
 }
 
-bool ExchangeState::is_body_slow(Nanos timeout, std::uint64_t min_rate, Nanos now) const {
-  if (!is_reading() && body != Body::discarded) return false;
-  if (timeout > Nanos{0} && now - last_arrival >= timeout) return true;
-  const Nanos elapsed = now - reading_since;
-  const auto seconds = static_cast<std::uint64_t>(elapsed / Nanos{1'000'000'000});
-  return elapsed > kRateGrace && received - received_before < seconds * min_rate;
-}
-
 std::unique_ptr<OwnedHandler> ExchangeState::take_owned() {
   handler_ = nullptr;
   return std::move(owned_);
 }
 
-// A discarded body cannot be paused: it would never be read to its end.
 void ExchangeState::pause() {
-  if (wire_ == nullptr || body == Body::discarded || std::exchange(is_paused_, true)) return;
-  wire_->pause(*this);
+  if (wire_ != nullptr && body_.pause()) wire_->pause(*this);
 }
 
 void ExchangeState::resume() {
-  if (!std::exchange(is_paused_, false) || wire_ == nullptr) return;
-  begin_reading();
-  wire_->read_body(*this);
+  if (wire_ != nullptr && body_.resume(loop().now())) wire_->read_body(*this);
+}
+
+bool ExchangeState::pass_on(Bytes piece) {
+  if (!body_.count(piece.size(), loop().now())) return false;
+  if (!body_.is_discarded()) tell([piece](ExchangeHandler& handler) { handler.on_body(piece); });
+  return true;
+}
+
+bool ExchangeState::end_body(const FieldsView& trailers) {
+  return !body_.end() || tell([&](ExchangeHandler& handler) { handler.on_body_end(trailers); });
 }
 
 // ---- beginning and end
@@ -335,24 +320,19 @@ void ExchangeState::attach(Wire& wire, Nanos now) {
   began = now;
 }
 
-void ExchangeState::open(const Framing& what, Nanos now) {
-  framing = what;
-  began = last_arrival = now;
-  body = framing.body == BodyKind::none ? Body::none : Body::waiting;
-  body_left = framing.size;
-  if (framing.body == BodyKind::chunked) {
-    chunks = {};
-    trailers.clear();
-  }
+Refusal ExchangeState::open(const Framing& framing, ServerCore& server) {
+  const ServerOptions& options = server.options();
+  if (framing.size > options.max_body) return IncomingBody::kTooLong;
+  began = server.time_of_request();
+  body_.open(framing, options.max_body, began);
+  compression = options.compression;
+  return {};
 }
 
 bool ExchangeState::limit_body(std::uint64_t most) {
-  if (framing.size > most) {
-    respond_refusal({Status::content_too_large, "the body is too long"});
-    return false;
-  }
-  max_body = std::min(max_body, most);
-  return true;
+  if (body_.limit(most)) return true;
+  respond_refusal(IncomingBody::kTooLong);
+  return false;
 }
 
 bool ExchangeState::set_deadline(Nanos timeout) {
@@ -403,7 +383,7 @@ void ExchangeState::end_without_handler() {
   const int refused_with = refused_with_;
   if (stage_ == Stage::none && !respond_failure()) return give_up();
   refused_with_ = refused_with;
-  if (body == Body::reading) body = Body::waiting;
+  body_.abandon();
   if (uses_ == 1) wire_->settle_later(*this);  // Otherwise the caller on the stack settles it.
 }
 
@@ -451,16 +431,14 @@ void ExchangeState::give_back() {
 // Prepares the state for its next request.
 void ExchangeState::reset() {
   header_.clear();
-  body = Body::none;
-  received = 0;
-  max_body = UINT64_MAX;
+  body_.clear();
   compression = Compression::none;
   taken = 0;
   has_deadline = is_counted = false;
   left_ = sent_ = 0;
   status_ = {};
   stage_ = Stage::none;
-  is_sized_ = drops_body_ = is_paused_ = false;
+  is_sized_ = drops_body_ = false;
   refused_with_ = 0;
   has_thrown_ = false;
   reason_ = {};

@@ -12,11 +12,11 @@
 
 #include "base/list.h"
 #include "core/user_code.h"
-#include "http/codec/chunked.h"
 #include "http/codec/framing.h"
 #include "http/codec/outgoing.h"
 #include "http/server/exchange_additions.h"
 #include "http/server/header_section.h"
+#include "http/server/incoming_body.h"
 #include "http/server/lifetime.h"
 #include "http/server/matched_route.h"
 #include "http/server/response_coding.h"
@@ -52,6 +52,8 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
   HeaderSection& header() { return header_; }
   const RequestView& view() const { return header_.view(); }
   const RequestTarget& target() const { return header_.target(); }
+  IncomingBody& body() { return body_; }
+  const IncomingBody& body() const { return body_; }
   MatchedRoute& route() { return route_; }
   const MatchedRoute& route() const { return route_; }
 
@@ -123,8 +125,9 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
 
   // Begins to receive a header section.
   void attach(Wire& wire, Nanos now);
-  // Called when the header section is complete and was interpreted.
-  void open(const Framing& framing, Nanos now);
+  // Called when the header section was checked. Returns the refusal of a body that is declared to
+  // be too long.
+  Refusal open(const Framing& framing, ServerCore& server);
   Exchange make_handle() {
     has_handle_ = true;
     return Exchange(this);
@@ -151,6 +154,14 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
       fail();
     return wire_ != nullptr;
   }
+  // Returns true once, if the wire must send 100 (Continue) before the body arrives.
+  bool invites_body() { return stage_ == Stage::none && body_.invite(); }
+  // Passes a part of the body to the handler, unless it is discarded. Returns false if the body is
+  // too long.
+  bool pass_on(Bytes piece);
+  // Ends the body, and calls the handler unless it was discarded. False if the exchange is over
+  // afterwards.
+  bool end_body(const FieldsView& trailers);
   // Returns a stand-in for the request of an upgraded connection, with its route and peer.
   void stand_in(std::string_view its_route, const Address& peer);
   // Called when the wire is not full any more: resumes compressing, or calls the handler.
@@ -198,21 +209,6 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
   // Valid after keep_end().
   const End& end_kept() const { return *end_; }
 
-  // ---- the request's body
-  enum class Body : std::uint8_t {
-    none,       // The request has none.
-    waiting,    // Not asked for yet.
-    reading,    // Asked for.
-    discarded,  // Not asked for, and the response has ended.
-    ended,
-  };
-  Body body = Body::none;
-  Framing framing{};
-  ChunkedDecoder chunks{};      // For a chunked body.
-  Fields trailers{};            //
-  std::uint64_t body_left = 0;  // For a sized body: bytes that are still to arrive.
-  std::uint64_t received = 0;
-  std::uint64_t max_body = UINT64_MAX;
   bool has_deadline = false;
 
   // ---- the response
@@ -238,30 +234,14 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
   // Returns the error of the record of an exchange that ended with `error`.
   std::error_code logged_error(std::error_code error) const;
 
-  // True if the handler accepts more of the body.
-  bool is_reading() const { return body == Body::reading && !is_paused_; }
-  void discard_body() {
-    body = Body::discarded;
-    is_paused_ = false;
-  }
   bool is_counted = false;  // Included in the server's number of exchanges.
-  bool is_paused() const { return is_paused_; }
-  // Returns whether a body that is being read arrives more slowly than `min_rate` bytes per second,
-  // or not at all for `timeout`.
-  bool is_body_slow(Nanos timeout, std::uint64_t min_rate, Nanos now) const;
-  bool is_over() const {
-    return stage_ == Stage::ended && (body == Body::none || body == Body::ended);
-  }
+  bool is_over() const { return stage_ == Stage::ended && body_.is_over(); }
 
   // ---- loop times
   Nanos began{0};          // When the first byte of the header section arrived, then when it was
                            // complete.
-  Nanos reading_since{0};  // The begin of reading without a pause.
-  Nanos last_arrival{0};
-  Nanos last_progress{0};             // When the client last took bytes of the response.
-  std::uint64_t received_before = 0;  // Value of `received` at reading_since.
-  std::uint64_t taken = 0;            // Bytes of the response that the client had taken at
-                                      // last_progress.
+  Nanos last_progress{0};  // When the client last took bytes of the response.
+  std::uint64_t taken = 0;  // Bytes of the response that the client had taken at last_progress.
 
  private:
   friend class ExchangeKeeper;
@@ -280,7 +260,6 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
   const Wire* visible_wire() const;
   // Responds 500, or resets the exchange if the response has begun; discards the body.
   void end_without_handler();
-  void begin_reading();
   bool may_begin(const ServerResponseHead& response);
   Status status_to_send(Status status) const;
   CodingChoice choose_coding(const ServerResponseHead& response) const;
@@ -332,6 +311,7 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
   Request request_{*this};
 
   HeaderSection header_;
+  IncomingBody body_;
   MatchedRoute route_;
 
   std::unique_ptr<Compressor> compressor_;  // For a compressed response that has begun.
@@ -342,7 +322,6 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
   Stage stage_ = Stage::none;
   bool is_sized_ = false;
   bool drops_body_ = false;
-  bool is_paused_ = false;
   bool has_handle_ = false;
   bool has_thrown_ = false;   // An exception left the handler.
   std::uint8_t keepers_ = 0;  // ExchangeKeepers.

@@ -17,19 +17,6 @@ namespace spate::http {
 
 namespace {
 
-// For the handler, or to discard it.
-bool takes_body(const ExchangeState& state) {
-  return state.is_reading() || state.body == ExchangeState::Body::discarded;
-}
-
-// True if the whole body was received, and its end was not reported yet.
-bool is_at_end(const ExchangeState& state) {
-  return state.framing.body != BodyKind::chunked && state.body_left == 0;
-}
-
-// Up to this much of an unwanted body is read so that the connection can be used again.
-constexpr std::uint64_t kMostDiscarded = 256 * 1024;
-
 }  // namespace
 
 Http1Connection::Http1Connection(ServerCore& server, Stream stream,
@@ -77,7 +64,8 @@ std::size_t Http1Connection::on_data(Bytes bytes) {
 std::size_t Http1Connection::take(Bytes bytes) {
   if (has(kInProxyHeader)) return take_proxy_header(bytes);
   if (state_ == nullptr || has(kInHead)) return has(kClosing) ? 0 : take_head(bytes);
-  return takes_body(*state_) && !is_at_end(*state_) ? take_body(*state_, bytes) : hold();
+  const IncomingBody& body = state_->body();
+  return body.is_flowing() && !body.is_received() ? take_body(*state_, bytes) : hold();
 }
 
 std::size_t Http1Connection::take_proxy_header(Bytes bytes) {
@@ -103,7 +91,7 @@ std::size_t Http1Connection::hold() {
 }
 
 void Http1Connection::update_reading() {
-  const bool is_paused = has(kHeld) || (state_ != nullptr && state_->is_paused());
+  const bool is_paused = has(kHeld) || (state_ != nullptr && state_->body().is_paused());
   if (is_paused == stream_.is_paused()) return;
   is_paused ? stream_.pause() : stream_.resume();
 }
@@ -150,18 +138,14 @@ std::size_t Http1Connection::take_request(ExchangeState& state) {
   Framing framing;
   Refusal refusal = state.header().check();
   if (!refusal) refusal = frame_request(state.view(), framing);
-  if (!refusal && framing.size > server_.options().max_body)
-    refusal = {Status::content_too_large, "the body is too long"};
+  if (!refusal) refusal = state.open(framing, server_);
   if (refusal) {
     refuse(state, refusal);
     return size;
   }
-  clear(kInHead | kSentContinue);
+  clear(kInHead);
   server_.unlist(state);
   ++requests_;
-  state.open(framing, server_.time_of_request());
-  state.max_body = server_.options().max_body;
-  state.compression = server_.options().compression;
   server_.serve(state.make_handle());
   if (state.wire() == this) go_on(state);
   return size;
@@ -169,28 +153,26 @@ std::size_t Http1Connection::take_request(ExchangeState& state) {
 
 std::size_t Http1Connection::take_body(ExchangeState& state, Bytes bytes) {
   const ExchangeState::Use use(state);
-  const std::size_t used = state.framing.body == BodyKind::chunked ? take_chunked(state, bytes)
-                                                                   : take_sized(state, bytes);
+  const std::size_t used =
+      state.body().is_chunked() ? take_chunked(state, bytes) : take_sized(state, bytes);
   if (state.wire() == this) go_on(state);
   return used;
 }
 
 std::size_t Http1Connection::take_sized(ExchangeState& state, Bytes bytes) {
-  const Bytes piece = bytes.first(std::min<std::uint64_t>(bytes.size(), state.body_left));
-  state.body_left -= piece.size();
+  const Bytes piece = state.body().split(bytes);
   show_body(state, piece);
   return piece.size();
 }
 
 std::size_t Http1Connection::take_chunked(ExchangeState& state, Bytes bytes) {
-  const auto step = state.chunks.next(bytes, state.trailers);
+  const ChunkedDecoder::Step step = state.body().decode(bytes);
   switch (step.state) {
     case ChunkedDecoder::State::data:
-      state.chunks.take(step.data.size());
       show_body(state, step.data);
       break;
     case ChunkedDecoder::State::end:
-      end_body(state, state.trailers);
+      state.end_body(state.body().trailers());
       break;
     case ChunkedDecoder::State::broken:
       refuse(state, step.refusal);
@@ -202,19 +184,7 @@ std::size_t Http1Connection::take_chunked(ExchangeState& state, Bytes bytes) {
 }
 
 void Http1Connection::show_body(ExchangeState& state, Bytes piece) {
-  state.received += piece.size();
-  state.last_arrival = server_.loop().now();
-  if (state.received > state.max_body)
-    return refuse(state, {Status::content_too_large, "the body is too long"});
-  if (state.body == ExchangeState::Body::discarded) return;
-  state.tell([piece](ExchangeHandler& handler) { handler.on_body(piece); });
-}
-
-// Returns false if this ended the exchange, or destroyed the connection.
-bool Http1Connection::end_body(ExchangeState& state, const FieldsView& trailers) {
-  using Body = ExchangeState::Body;
-  if (std::exchange(state.body, Body::ended) == Body::discarded) return true;
-  return state.tell([&](ExchangeHandler& handler) { handler.on_body_end(trailers); });
+  if (!state.pass_on(piece)) refuse(state, IncomingBody::kTooLong);
 }
 
 // Responds, unless there was a response, and closes the connection after it.
@@ -235,14 +205,14 @@ void Http1Connection::on_end() {
   ExchangeState& state = *state_;
   const ExchangeState::Use use(state);
   // The end of the body is reported first, if it was not yet.
-  if (state.is_reading() && is_at_end(state) && !end_body(state, {})) return;
-  const bool is_cut = has(kInHead) || (state.body != ExchangeState::Body::none &&
-                                       state.body != ExchangeState::Body::ended);
+  const IncomingBody& body = state.body();
+  if (body.is_reading() && body.is_received() && !state.end_body({})) return;
+  const bool is_cut = has(kInHead) || !body.is_over();
   if (!is_cut) {
     state.tell([](ExchangeHandler& handler) { handler.on_client_end(); });
     if (state.wire() == this) go_on(state);
   } else if (state.stage() == ExchangeState::Stage::ended) {
-    finish(state, state.body == ExchangeState::Body::reading ? lost() : std::error_code());
+    finish(state, body.is_started() ? lost() : std::error_code());
   } else {
     lose(state, lost());
   }
@@ -274,12 +244,12 @@ void Http1Connection::on_closed(std::error_code error) {
 // Called after user code: handles events that it caused, and saves the state that must outlive the
 // callback.
 void Http1Connection::go_on(ExchangeState& state) {
-  if (takes_body(state) && is_at_end(state)) {
-    if (end_body(state, {})) go_on(state);
+  if (state.body().is_flowing() && state.body().is_received()) {
+    if (state.end_body({})) go_on(state);
     return;
   }
   if (state.stage() == ExchangeState::Stage::ended) {
-    const bool is_waiting = state.body == ExchangeState::Body::waiting;
+    const bool is_waiting = state.body().is_waiting();
     if (state.is_over() || (is_waiting && has(kClosing))) return finish(state);
     if (is_waiting) return discard(state);
   }
@@ -287,7 +257,7 @@ void Http1Connection::go_on(ExchangeState& state) {
 }
 
 void Http1Connection::discard(ExchangeState& state) {
-  state.discard_body();
+  state.body().discard();
   clear(kHeld);
   update_reading();
   go_on(state);
@@ -302,17 +272,8 @@ void Http1Connection::keep(ExchangeState& state) {
 // Returns whether another request may follow this one. Called once, when the response begins, which
 // announces the decision; kClosing stores it.
 bool Http1Connection::persists(const ExchangeState& state) const {
-  return !has(kClosing | kClientEnded) && state.framing.keeps_alive && !server_.is_draining() &&
-         requests_ < server_.options().max_requests && is_rest_short(state);
-}
-
-// True if the rest of the body is known to be short enough to be discarded. With "Expect:
-// 100-continue" it is unknown: a client without permission may send its body, or may not.
-bool Http1Connection::is_rest_short(const ExchangeState& state) const {
-  using Body = ExchangeState::Body;
-  if (state.body == Body::none || state.body == Body::ended) return true;
-  if (state.framing.expects_continue && !has(kSentContinue) && state.received == 0) return false;
-  return state.framing.body == BodyKind::sized && state.body_left <= kMostDiscarded;
+  return !has(kClosing | kClientEnded) && state.body().keeps_alive() && !server_.is_draining() &&
+         requests_ < server_.options().max_requests && state.body().is_rest_short();
 }
 
 // The response has ended, and the rest of the body is not needed.
@@ -328,7 +289,7 @@ void Http1Connection::finish(ExchangeState& state, std::error_code error) {
     // A client that announced its last request sends nothing more. Other clients may have sent
     // further requests: closing without lingering would reset the connection before they have read
     // the response.
-    const bool is_last = !state.framing.keeps_alive || server_.is_draining();
+    const bool is_last = !state.body().keeps_alive() || server_.is_draining();
     stream_.close(state.is_over() && is_last && !error ? Linger::no : Linger::yes);
   } else {
     update_reading();
@@ -397,15 +358,11 @@ void Http1Connection::abort(ExchangeState& state) {
 }
 
 void Http1Connection::read_body(ExchangeState& state) {
-  const bool is_awaited = state.framing.expects_continue && !has(kSentContinue) &&
-                          state.received == 0 && state.stage() == ExchangeState::Stage::none;
-  if (is_awaited) {
-    set(kSentContinue);
-    stream_.write("HTTP/1.1 100 Continue\r\n\r\n");
-  }
-  if (state.is_reading()) clear(kHeld);
+  const IncomingBody& body = state.body();
+  if (state.invites_body()) stream_.write("HTTP/1.1 100 Continue\r\n\r\n");
+  if (body.is_reading()) clear(kHeld);
   update_reading();
-  if (state.is_reading() && is_at_end(state)) settle_later(state);
+  if (body.is_reading() && body.is_received()) settle_later(state);
 }
 
 void Http1Connection::pause(ExchangeState&) { update_reading(); }
@@ -436,7 +393,7 @@ void Http1Connection::on_tick(ExchangeState& state, Nanos now) {
 
 bool Http1Connection::is_slow(const ExchangeState& state, Nanos now) const {
   const ServerOptions& options = server_.options();
-  return !has(kInHead) && state.is_body_slow(options.body_timeout, options.min_body_rate, now);
+  return !has(kInHead) && state.body().is_slow(options.body_timeout, options.min_body_rate, now);
 }
 
 // True if output is queued and the client reads nothing.

@@ -70,13 +70,12 @@ class Http1Connection final : public ServerConnection, public Wire {
 
  private:
   enum Flag : std::uint8_t {
-    kInHead = 1 << 0,        // state_ is receiving a header section.
-    kClosing = 1 << 1,       // No request follows: the response carries "close", or is an error.
-    kClientEnded = 1 << 2,   // EOF was received.
-    kHeld = 1 << 3,          // Input is left unread until the exchange continues.
-    kSentContinue = 1 << 4,  // "100 Continue" was sent.
-    kInProxyHeader = 1 << 5,
-    kLocal = 1 << 6,
+    kInHead = 1 << 0,       // state_ is receiving a header section.
+    kClosing = 1 << 1,      // No request follows: the response carries "close", or is an error.
+    kClientEnded = 1 << 2,  // EOF was received.
+    kHeld = 1 << 3,         // Input is left unread until the exchange continues.
+    kInProxyHeader = 1 << 4,
+    kLocal = 1 << 5,
   };
 
   // The unit is 2^27 ns, about an eighth of a second.
@@ -98,7 +97,6 @@ class Http1Connection final : public ServerConnection, public Wire {
   std::size_t take_sized(ExchangeState& state, Bytes bytes);
   std::size_t take_chunked(ExchangeState& state, Bytes bytes);
   void show_body(ExchangeState& state, Bytes piece);
-  bool end_body(ExchangeState& state, const FieldsView& trailers);
   void refuse(ExchangeState& state, const Refusal& refusal);
   std::size_t hold();
   void update_reading();
@@ -113,7 +111,6 @@ class Http1Connection final : public ServerConnection, public Wire {
   void go_on(ExchangeState& state);
   void discard(ExchangeState& state);
   bool persists(const ExchangeState& state) const;
-  bool is_rest_short(const ExchangeState& state) const;
   void finish(ExchangeState& state, std::error_code error = {});
   void keep(ExchangeState& state);
   void go();  // Destroys this.

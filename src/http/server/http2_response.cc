@@ -30,7 +30,7 @@ FieldsView added_fields(const ExchangeState& state) {
 // Returns false while the client still sends its body: with a Content-Length, curl 7.88 reads
 // nothing after the response, and misses the WINDOW_UPDATEs that the rest of the body requires.
 bool Http2Wire::announces_length(const ExchangeState& state) const {
-  const bool is_early = state.framing.body != BodyKind::none && !has(kClientEnded);
+  const bool is_early = state.body().exists() && !has(kClientEnded);
   return state.outgoing.announced == Announced::length && !is_early;
 }
 

@@ -22,9 +22,7 @@ constexpr Nanos kUploadGrace{1'000'000'000};
 }  // namespace
 
 Http2Wire::Http2Wire(Http2Connection& connection, std::int32_t id, ExchangeState& state)
-    : connection_(connection), state_(&state), out_(connection.queued()), id_(id) {
-  state.trailers.clear();
-}
+    : connection_(connection), state_(&state), out_(connection.queued()), id_(id) {}
 
 Http2Wire::~Http2Wire() {
   tunnel_.reset();
@@ -67,8 +65,6 @@ void Http2Wire::take_held() {
 
 void Http2Wire::start_request(ExchangeState& state, const Refusal& refusal, Http2End end) {
   if (const Refusal found = refusal ? refusal : check(state, end)) return refuse(state, found);
-  state.max_body = server().options().max_body;
-  state.compression = server().options().compression;
   server().serve(state.make_handle());
   if (state.wire() == this) go_on(state);
 }
@@ -83,21 +79,18 @@ Refusal Http2Wire::check(ExchangeState& state, Http2End end) {
   if (const Refusal refusal = frame_request(request, framing)) return refusal;
   if (framing.asks_upgrade && framing.body != BodyKind::none)
     return bad_request("CONNECT with a body");
-  if (framing.size > server().options().max_body)
-    return {Status::content_too_large, "the body is too long"};
   const FieldsView& fields = request.fields;
   const bool asks_tunnel = request.method == Method::connect || framing.asks_upgrade;
   if (end == Http2End::no && !asks_tunnel) {
     if (!fields.contains(FieldId::content_length)) framing.body = BodyKind::chunked;
     framing.expects_continue = fields.contains(FieldId::expect);  // Also if the body is empty.
   }
-  state.open(framing, server().time_of_request());
-  return {};
+  return state.open(framing, server());
 }
 
 void Http2Wire::take_trailer(std::string_view name, std::string_view value) {
   if (state_ == nullptr) return;
-  if (!section_.take(name, value, server().head_limits(), state_->trailers)) set(kIsTooLong);
+  if (!state_->body().add_trailer(section_, name, value, server().head_limits())) set(kIsTooLong);
 }
 
 void Http2Wire::take_body(Bytes bytes) {
@@ -113,7 +106,7 @@ void Http2Wire::take_body(Bytes bytes) {
   const ExchangeState::Use use(state);
   // Kept bytes are passed on first. The window is enlarged only for bytes that were passed on, so
   // it bounds the memory.
-  if (!state.is_reading() || !in_.empty() || has(kShowing)) {
+  if (!state.body().is_reading() || !in_.empty() || has(kShowing)) {
     if (!in_.append(bytes)) reset(Http2Code::internal_error, system_error(ENOMEM));
   } else if (show(state, bytes)) {
     session().credit(id_, bytes.size());
@@ -123,20 +116,17 @@ void Http2Wire::take_body(Bytes bytes) {
 
 // Returns false if the exchange is over; this may be destroyed then.
 bool Http2Wire::show(ExchangeState& state, Bytes bytes) {
-  state.received += bytes.size();
-  state.last_arrival = server().loop().now();
-  if (state.received > state.max_body)
-    return refuse(state, {Status::content_too_large, "the body is too long"}), false;
-  return state.tell([bytes](ExchangeHandler& handler) { handler.on_body(bytes); });
+  if (!state.pass_on(bytes)) refuse(state, IncomingBody::kTooLong);
+  return state.wire() == this;
 }
 
 void Http2Wire::show_kept(ExchangeState& state) {
   if (has(kShowing)) return;
-  while (state.is_reading() && !in_.empty()) {
+  while (state.body().is_reading() && !in_.empty()) {
     set(kShowing);
     // Bytes that arrive meanwhile are appended to in_, and belong after these.
     Buffer kept = std::move(in_);
-    while (state.is_reading() && !kept.empty()) {
+    while (state.body().is_reading() && !kept.empty()) {
       const Bytes piece = kept.front();
       if (!show(state, piece)) return;
       session().credit(id_, piece.size());
@@ -195,13 +185,10 @@ void Http2Wire::refuse(ExchangeState& state, const Refusal& refusal) {
 // Called after user code: handles events that it caused, and saves the state that must outlive the
 // callback.
 void Http2Wire::go_on(ExchangeState& state) {
-  using Body = ExchangeState::Body;
-  if (state.is_reading() && has(kClientEnded) && in_.empty() && !has(kShowing)) {
-    state.body = Body::ended;
-    const bool goes_on =
-        state.tell([&state](ExchangeHandler& handler) { handler.on_body_end(state.trailers); });
-    if (goes_on) go_on(state);
-  } else if (state.stage() == ExchangeState::Stage::ended && state.body != Body::reading) {
+  const IncomingBody& body = state.body();
+  if (body.is_reading() && has(kClientEnded) && in_.empty() && !has(kShowing)) {
+    if (state.end_body(body.trailers())) go_on(state);
+  } else if (state.stage() == ExchangeState::Stage::ended && !body.is_started()) {
     finish(state);
   } else if (!state.header().keep()) {
     lose(system_error(ENOMEM));
@@ -286,14 +273,9 @@ void Http2Wire::tell() {
 }
 
 void Http2Wire::read_body(ExchangeState& state) {
-  const bool is_awaited = state.framing.expects_continue && !has(kSentContinue | kClientEnded) &&
-                          state.received == 0 && in_.empty() &&
-                          state.stage() == ExchangeState::Stage::none;
-  if (is_awaited) {
-    set(kSentContinue);
-    inform(state, {.status = Status::continue_});
-  }
-  if (state.is_reading() && (!in_.empty() || has(kClientEnded))) settle_later(state);
+  const bool has_arrived = has(kClientEnded) || !in_.empty();
+  if (!has_arrived && state.invites_body()) inform(state, {.status = Status::continue_});
+  if (state.body().is_reading() && (!in_.empty() || has(kClientEnded))) settle_later(state);
 }
 
 bool Http2Wire::set_deadline(Nanos timeout) {
@@ -307,7 +289,7 @@ bool Http2Wire::set_deadline(Nanos timeout) {
 void Http2Wire::on_tick(ExchangeState& state, Nanos now) {
   const ExchangeState::Use use(state);
   const ServerOptions& options = server().options();
-  if (state.is_body_slow(options.body_timeout, options.min_body_rate, now))
+  if (state.body().is_slow(options.body_timeout, options.min_body_rate, now))
     refuse(state, {Status::request_timeout, "the request came too slowly"});
 }
 

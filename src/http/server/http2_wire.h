@@ -127,22 +127,21 @@ class Http2Wire final : public Wire,
 
  private:
   enum Flag : std::uint16_t {
-    kHasHead = 1 << 0,       // The request's header section is complete.
-    kClientEnded = 1 << 1,   // On this stream.
-    kShowing = 1 << 2,       // Kept bytes are being passed to the handler: new ones must be
-                             // appended after them.
-    kSentContinue = 1 << 3,  // "100 Continue" was sent.
-    kOutEnded = 1 << 4,      // No more output follows.
-    kEndSent = 1 << 5,       // END_STREAM was sent.
-    kIsFull = 1 << 6,        //
-    kIsDrained = 1 << 7,     // on_drained() is due.
-    kIsClosed = 1 << 8,      // The stream has closed.
-    kIsReset = 1 << 9,       // Reset by the server.
-    kHasHeardEnd = 1 << 10,  // on_client_end() was called.
-    kIsAwaited = 1 << 11,    // The session found nothing to send, and must be resumed.
-    kIsTooLong = 1 << 12,    // The trailers are too long.
-    kIsHeld = 1 << 13,       // The request is complete, and not started yet.
-    kHasNoBody = 1 << 14,    // The held request has no body.
+    kHasHead = 1 << 0,      // The request's header section is complete.
+    kClientEnded = 1 << 1,  // On this stream.
+    kShowing = 1 << 2,      // Kept bytes are being passed to the handler: new ones must be
+                            // appended after them.
+    kOutEnded = 1 << 3,     // No more output follows.
+    kEndSent = 1 << 4,      // END_STREAM was sent.
+    kIsFull = 1 << 5,       //
+    kIsDrained = 1 << 6,    // on_drained() is due.
+    kIsClosed = 1 << 7,     // The stream has closed.
+    kIsReset = 1 << 8,      // Reset by the server.
+    kHasHeardEnd = 1 << 9,  // on_client_end() was called.
+    kIsAwaited = 1 << 10,   // The session found nothing to send, and must be resumed.
+    kIsTooLong = 1 << 11,   // The trailers are too long.
+    kIsHeld = 1 << 12,      // The request is complete, and not started yet.
+    kHasNoBody = 1 << 13,   // The held request has no body.
   };
   bool has(unsigned flags) const { return (flags_ & flags) != 0; }
   void set(Flag flag) { flags_ = static_cast<std::uint16_t>(flags_ | flag); }

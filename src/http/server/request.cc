@@ -18,11 +18,11 @@ std::string_view Request::path() const {
 
 const FieldsView& Request::fields() const { return state_.view().fields; }
 
-bool Request::has_body() const { return state_.framing.body != BodyKind::none; }
+bool Request::has_body() const { return state_.body().exists(); }
 
 std::optional<std::uint64_t> Request::content_length() const {
-  if (state_.framing.body == BodyKind::chunked) return {};
-  return state_.framing.size;
+  if (state_.body().is_chunked()) return {};
+  return state_.body().declared_size();
 }
 
 std::string Request::param(std::string_view name) const {

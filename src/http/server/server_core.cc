@@ -341,7 +341,8 @@ Nanos ServerCore::time_of_request() {
 
 void ServerCore::count_end(const ExchangeState& state) {
   if (state.is_counted) counters_.end_exchange();
-  if (state.received != 0) counters_.received.add(state.received);
+  const std::uint64_t received = state.body().received();
+  if (received != 0) counters_.received.add(received);
   counters_.sent.add(state.sent());
   if (options_.measure_durations) [[unlikely]]
     counters_.add_duration(state.status(), time_of_request() - state.began);
@@ -386,7 +387,7 @@ void ServerCore::log(ExchangeState& state, std::error_code error, Nanos ended) {
   const AccessRecord record{.request = state.request(),
                             .status = state.status(),
                             .sent = state.sent(),
-                            .received = state.received,
+                            .received = state.body().received(),
                             .duration = ended - state.began,
                             .error = state.logged_error(error),
                             .reason = state.reason()};
