@@ -53,8 +53,7 @@ bool ExchangeState::begin_as(CodingChoice choice, ServerResponseHead response) {
     drop_compressor();
     return false;
   }
-  is_sized_ = size.has_value();
-  left_ = size.value_or(0);
+  response_.expect(size);
   return true;
 }
 
@@ -70,7 +69,7 @@ bool ExchangeState::compress(Bytes bytes, Buffer& coded) {
 bool ExchangeState::send_coded(Buffer&& coded) {
   const std::size_t size = coded.size();
   if (size != 0 && !wire_->send(*this, std::move(coded))) return false;
-  sent_ += size;
+  response_.count_sent(size);
   return true;
 }
 
@@ -86,7 +85,8 @@ bool ExchangeState::write_compressed(Bytes bytes) {
 // For HEAD nothing was written.
 bool ExchangeState::end_compression() {
   Buffer coded;
-  const bool is_sent = drops_body_ || (compressor_->end(coded) && send_coded(std::move(coded)));
+  const bool is_sent =
+      response_.drops_body() || (compressor_->end(coded) && send_coded(std::move(coded)));
   drop_compressor();
   return is_sent;
 }
@@ -136,7 +136,7 @@ void ExchangeState::compress_queued() {
     if (!compress_next()) return;
   }
   if (has_uncoded() && !wire_->is_full()) wire_->settle_later(*this);
-  if (!has_uncoded() && stage_ == Stage::ending) return end_compressed();
+  if (!has_uncoded() && response_.is_ending()) return end_compressed();
   if (uncoded_ != nullptr && uncoded_->owes_drained && !is_full()) {
     uncoded_->owes_drained = false;
     tell_drained();
@@ -164,7 +164,7 @@ bool ExchangeState::compress_next() {
 // The caller's end() has returned, so a failure is reported to the handler.
 bool ExchangeState::end_later(const Fields& behind) {
   if (!uncoded_->trailers.add_all(behind)) return false;
-  stage_ = Stage::ending;
+  response_.end_later();
   return true;
 }
 

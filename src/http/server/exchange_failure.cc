@@ -17,7 +17,7 @@ namespace spate::http {
 
 bool ExchangeState::respond_refusal(const Refusal& refusal, std::string_view text,
                                     const Fields* fields) {
-  if (wire_ == nullptr || stage_ != Stage::none) return false;
+  if (!may_respond()) return false;
   std::string line(text);
   if (!line.empty()) line += '\n';  // For terminals.
   if (wire_->server().options().on_refused && respond_shaped(refusal, line, fields)) return true;

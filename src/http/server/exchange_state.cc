@@ -43,7 +43,7 @@ Loop& ExchangeState::loop() const { return pool_.loop(); }
 // ---- the response
 
 bool ExchangeState::may_begin(const ServerResponseHead& response) {
-  if (wire_ == nullptr || stage_ != Stage::none) return false;
+  if (!may_respond()) return false;
   const bool may_be_sent = response.fields == nullptr || may_send(*response.fields, kOwnFields);
   return (may_be_sent && !is_informational(response.status)) || note_refusal(EINVAL);
 }
@@ -62,13 +62,8 @@ Status ExchangeState::status_to_send(Status status) const {
 }
 
 void ExchangeState::on_begun(const ServerResponseHead& response) {
-  status_ = response.status;
-  stage_ = Stage::begun;
+  response_.begin(response.status, response.size, loop().now());
   refused_with_ = 0;
-  drops_body_ = outgoing.body == BodyKind::none;
-  is_sized_ = response.size.has_value();
-  left_ = response.size.value_or(0);
-  last_progress = loop().now();
 }
 
 inline bool ExchangeState::send_head(const ServerResponseHead& response, Bytes content) {
@@ -89,7 +84,7 @@ bool ExchangeState::respond(ServerResponseHead response, Bytes content) {
 
 bool ExchangeState::respond_plainly(const ServerResponseHead& response, Bytes content) {
   if (!send_head(response, content)) return false;
-  sent_ = drops_body_ ? 0 : content.size();
+  response_.count_sent(content.size());
   end_response();
   return true;
 }
@@ -117,18 +112,14 @@ bool ExchangeState::begin_plainly(const ServerResponseHead& response) {
   return send_head(response, {});
 }
 
-bool ExchangeState::takes(std::uint64_t size) const {
-  return wire_ != nullptr && stage_ == Stage::begun && (!is_sized_ || size <= left_);
-}
-
 void ExchangeState::took(std::uint64_t size) {
-  if (compressor_ == nullptr && !drops_body_) sent_ += size;
-  if (is_sized_) left_ -= size;
+  if (compressor_ == nullptr) response_.count_sent(size);
+  response_.count_written(size);
 }
 
 bool ExchangeState::write(Bytes bytes) {
   if (!takes(bytes.size())) return false;
-  if (!drops_body_ && !bytes.empty()) {
+  if (!response_.drops_body() && !bytes.empty()) {
     const bool is_sent =
         compressor_ == nullptr ? wire_->send(*this, bytes) : write_compressed(bytes);
     if (!is_sent) return false;
@@ -140,13 +131,13 @@ bool ExchangeState::write(Bytes bytes) {
 bool ExchangeState::write(Buffer&& buffer) {
   const std::size_t size = buffer.size();
   if (!takes(size)) return false;
-  if (!drops_body_ && compressor_ != nullptr) {
+  if (!response_.drops_body() && compressor_ != nullptr) {
     const Bytes flat = buffer.flat(size);
     if (flat.size() < size || !write(flat)) return false;
     buffer.clear();
     return true;
   }
-  if (drops_body_) {
+  if (response_.drops_body()) {
     buffer.clear();
   } else if (size != 0 && !wire_->send(*this, std::move(buffer))) {
     return false;
@@ -158,7 +149,7 @@ bool ExchangeState::write(Buffer&& buffer) {
 std::error_code ExchangeState::send_file(int file, std::uint64_t offset, std::uint64_t size,
                                          ThreadPool& pool) {
   if (!takes(size)) return closed();
-  if (drops_body_) {
+  if (response_.drops_body()) {
     close_descriptors({&file, 1});
   } else if (compressor_ != nullptr) {
     if (const std::error_code error = queue_uncoded(file, offset, size, pool)) return error;
@@ -171,29 +162,28 @@ std::error_code ExchangeState::send_file(int file, std::uint64_t offset, std::ui
 
 bool ExchangeState::end(const Fields& behind) {
   if (!takes(0) || !may_be_trailers(behind)) return false;
-  const bool is_short = is_sized_ && left_ != 0 && !drops_body_;
-  if (is_short) return give_up(), false;
+  if (response_.is_short()) return give_up(), false;
   if (has_uncoded()) return end_later(behind);
   if (compressor_ != nullptr && !end_compression()) return give_up(), false;
-  if (!drops_body_ && !wire_->send_end(*this, behind)) return false;
+  if (!response_.drops_body() && !wire_->send_end(*this, behind)) return false;
   end_response();
   return true;
 }
 
 void ExchangeState::end_response() {
-  stage_ = Stage::ended;
+  response_.end();
   if (uses_ == 0) wire_->settle_later(*this);
 }
 
 bool ExchangeState::inform(const ServerResponseHead& response) {
   const bool is_interim =
       is_informational(response.status) && response.status != Status::switching_protocols;
-  if (wire_ == nullptr || stage_ != Stage::none || !is_interim) return false;
+  if (!may_respond() || !is_interim) return false;
   return may_send(*response.fields, kFramingFields) && wire_->inform(*this, response);
 }
 
 Result<Stream> ExchangeState::upgrade(std::string_view protocol, const Fields& fields) {
-  if (wire_ == nullptr || stage_ != Stage::none) return std::unexpected(closed());
+  if (!may_respond()) return std::unexpected(closed());
   const bool is_asked =
       protocol.empty()
           ? view().method == Method::connect
@@ -225,18 +215,18 @@ ExchangeAdditions* ExchangeState::additions() {
 }
 
 bool ExchangeState::add_field(FieldName name, std::string_view value) {
-  if (!may_add() || (name.id != FieldId::other && (bit_of(name.id) & kOwnFields) != 0))
+  if (!may_respond() || (name.id != FieldId::other && (bit_of(name.id) & kOwnFields) != 0))
     return false;
   ExchangeAdditions* additions = this->additions();
   return additions != nullptr && additions->fields.add(name, value);
 }
 
 bool ExchangeState::add_fields(const Fields& fields) {
-  return may_add() && additions() != nullptr && additions_->fields.add_all(fields);
+  return may_respond() && additions() != nullptr && additions_->fields.add_all(fields);
 }
 
 bool ExchangeState::before_response(BeforeResponse function) {
-  if (!may_add() || additions() == nullptr) return false;
+  if (!may_respond() || additions() == nullptr) return false;
   additions_->before_response.push_back(std::move(function));
   return true;
 }
@@ -378,10 +368,10 @@ void ExchangeState::leave() {
 
 void ExchangeState::end_without_handler() {
   if (wire_ == nullptr) return;
-  if (stage_ == Stage::begun) return give_up();
+  if (response_.is_writable()) return give_up();
   // respond() clears refused_with_, but the log must have the reason.
   const int refused_with = refused_with_;
-  if (stage_ == Stage::none && !respond_failure()) return give_up();
+  if (!response_.has_begun() && !respond_failure()) return give_up();
   refused_with_ = refused_with;
   body_.abandon();
   if (uses_ == 1) wire_->settle_later(*this);  // Otherwise the caller on the stack settles it.
@@ -433,12 +423,8 @@ void ExchangeState::reset() {
   header_.clear();
   body_.clear();
   compression = Compression::none;
-  taken = 0;
   has_deadline = is_counted = false;
-  left_ = sent_ = 0;
-  status_ = {};
-  stage_ = Stage::none;
-  is_sized_ = drops_body_ = false;
+  response_.clear();
   refused_with_ = 0;
   has_thrown_ = false;
   reason_ = {};

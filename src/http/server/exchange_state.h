@@ -13,12 +13,12 @@
 #include "base/list.h"
 #include "core/user_code.h"
 #include "http/codec/framing.h"
-#include "http/codec/outgoing.h"
 #include "http/server/exchange_additions.h"
 #include "http/server/header_section.h"
 #include "http/server/incoming_body.h"
 #include "http/server/lifetime.h"
 #include "http/server/matched_route.h"
+#include "http/server/outgoing_response.h"
 #include "http/server/response_coding.h"
 #include "http/server/wire.h"
 #include "spate/http/exchange.h"
@@ -54,12 +54,14 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
   const RequestTarget& target() const { return header_.target(); }
   IncomingBody& body() { return body_; }
   const IncomingBody& body() const { return body_; }
+  OutgoingResponse& response() { return response_; }
+  const OutgoingResponse& response() const { return response_; }
   MatchedRoute& route() { return route_; }
   const MatchedRoute& route() const { return route_; }
 
   // ---- the functions of Exchange
 
-  bool is_open() const { return wire_ != nullptr && stage_ < Stage::ending; }
+  bool is_open() const { return wire_ != nullptr && !response_.is_complete(); }
   bool respond(ServerResponseHead response, Bytes content);
   // Responds with the refusal's status, `fields`, and `text` with a newline as its body. on_refused
   // may change both. False if there was a response.
@@ -155,7 +157,7 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
     return wire_ != nullptr;
   }
   // Returns true once, if the wire must send 100 (Continue) before the body arrives.
-  bool invites_body() { return stage_ == Stage::none && body_.invite(); }
+  bool invites_body() { return !response_.has_begun() && body_.invite(); }
   // Passes a part of the body to the handler, unless it is discarded. Returns false if the body is
   // too long.
   bool pass_on(Bytes piece);
@@ -212,36 +214,18 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
   bool has_deadline = false;
 
   // ---- the response
-  enum class Stage : std::uint8_t {
-    none,
-    begun,
-    ending,  // end() was called, and a part of the body is still to be compressed.
-    ended,
-  };
-  Stage stage() const { return stage_; }
-  Outgoing outgoing{};  // Valid once the response has begun.
   Compression compression = Compression::none;
-  // Returns the status as it was sent; 499 if there was no response.
-  Status status() const { return stage_ == Stage::none ? kNoResponse : status_; }
-  // Called by the wire after it has sent the response to an upgrade.
-  void note_upgrade(Status status) {
-    status_ = status;
-    stage_ = Stage::ended;
-  }
-  std::uint64_t sent() const { return sent_; }
   // Returns false, for a response that the program cannot send. It is logged if no other follows.
   bool note_refusal(int error);
   // Returns the error of the record of an exchange that ended with `error`.
   std::error_code logged_error(std::error_code error) const;
 
   bool is_counted = false;  // Included in the server's number of exchanges.
-  bool is_over() const { return stage_ == Stage::ended && body_.is_over(); }
+  bool is_over() const { return response_.has_ended() && body_.is_over(); }
 
   // ---- loop times
   Nanos began{0};          // When the first byte of the header section arrived, then when it was
                            // complete.
-  Nanos last_progress{0};  // When the client last took bytes of the response.
-  std::uint64_t taken = 0;  // Bytes of the response that the client had taken at last_progress.
 
  private:
   friend class ExchangeKeeper;
@@ -249,8 +233,6 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
 
   explicit ExchangeState(ExchangePool& pool);
   ~ExchangeState();
-
-  static constexpr Status kNoResponse{499};
 
   struct Parted {
     const Wire* wire = nullptr;
@@ -270,7 +252,7 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
   bool begin_plainly(const ServerResponseHead& response);
   bool send_head(const ServerResponseHead& response, Bytes body);
   void on_begun(const ServerResponseHead& response);
-  bool may_add() const { return wire_ != nullptr && stage_ == Stage::none; }
+  bool may_respond() const { return wire_ != nullptr && !response_.has_begun(); }
   ExchangeAdditions* additions();
   // Returns false if the added fields cannot be sent.
   bool call_before_response(Status status);
@@ -294,7 +276,7 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
   }
   void return_compressor();
   void end_response();
-  bool takes(std::uint64_t size) const;
+  bool takes(std::uint64_t size) const { return wire_ != nullptr && response_.takes(size); }
   void took(std::uint64_t size);
   void give_back_unless_used() {
     if (uses_ == 0 && wire_ == nullptr && !has_handle_ && keepers_ == 0) give_back();
@@ -312,16 +294,11 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
 
   HeaderSection header_;
   IncomingBody body_;
+  OutgoingResponse response_;
   MatchedRoute route_;
 
   std::unique_ptr<Compressor> compressor_;  // For a compressed response that has begun.
   std::unique_ptr<Uncoded> uncoded_;        // Created for its first file.
-  std::uint64_t left_ = 0;                  // If is_sized_: bytes that are still to be written.
-  std::uint64_t sent_ = 0;
-  Status status_{};
-  Stage stage_ = Stage::none;
-  bool is_sized_ = false;
-  bool drops_body_ = false;
   bool has_handle_ = false;
   bool has_thrown_ = false;   // An exception left the handler.
   std::uint8_t keepers_ = 0;  // ExchangeKeepers.

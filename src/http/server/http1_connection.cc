@@ -3,7 +3,6 @@
 #include "http/server/http1_connection.h"
 #include "http/codec/system_error.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <new>
 #include <utility>
@@ -193,7 +192,7 @@ void Http1Connection::refuse(ExchangeState& state, const Refusal& refusal) {
   set(kClosing);
   clear(kInHead);
   state.respond_refusal(refusal);
-  const bool has_responded = state.stage() == ExchangeState::Stage::ended;
+  const bool has_responded = state.response().has_ended();
   has_responded ? finish(state, error_of(refusal)) : lose(state, error_of(refusal));
 }
 
@@ -211,7 +210,7 @@ void Http1Connection::on_end() {
   if (!is_cut) {
     state.tell([](ExchangeHandler& handler) { handler.on_client_end(); });
     if (state.wire() == this) go_on(state);
-  } else if (state.stage() == ExchangeState::Stage::ended) {
+  } else if (state.response().has_ended()) {
     finish(state, body.is_started() ? lost() : std::error_code());
   } else {
     lose(state, lost());
@@ -248,7 +247,7 @@ void Http1Connection::go_on(ExchangeState& state) {
     if (state.end_body({})) go_on(state);
     return;
   }
-  if (state.stage() == ExchangeState::Stage::ended) {
+  if (state.response().has_ended()) {
     const bool is_waiting = state.body().is_waiting();
     if (state.is_over() || (is_waiting && has(kClosing))) return finish(state);
     if (is_waiting) return discard(state);
@@ -398,14 +397,7 @@ bool Http1Connection::is_slow(const ExchangeState& state, Nanos now) const {
 
 // True if output is queued and the client reads nothing.
 bool Http1Connection::is_stuck(ExchangeState& state, Nanos now) const {
-  const std::size_t queued = stream_.queued();
-  const std::uint64_t gone = state.sent() - std::min<std::uint64_t>(queued, state.sent());
-  if (queued == 0 || gone != state.taken) {
-    state.taken = gone;
-    state.last_progress = now;
-  }
-  const Nanos timeout = server_.options().idle_timeout;
-  return timeout > Nanos{0} && now - state.last_progress >= timeout;
+  return state.response().has_stalled(stream_.queued(), server_.options().idle_timeout, now);
 }
 
 }  // namespace spate::http

@@ -57,6 +57,10 @@ void write_upgrade(HeadWriter& writer, std::string_view protocol) {
   writer.field(FieldId::upgrade, protocol);
 }
 
+bool is_chunked(const ExchangeState& state) {
+  return state.response().framing().body == BodyKind::chunked;
+}
+
 }  // namespace
 
 bool Http1Connection::send_head(ExchangeState& state, const ServerResponseHead& response,
@@ -65,14 +69,15 @@ bool Http1Connection::send_head(ExchangeState& state, const ServerResponseHead& 
   const bool is_refused_tunnel =
       request.method == Method::connect && response.status == Status::not_implemented;
   const bool may_persist = persists(state) && !is_refused_tunnel;
-  state.outgoing = frame_outgoing({request.method, request.version, may_persist}, response.status,
-                                  response.size);
-  if (state.outgoing.body == BodyKind::none) body = {};
+  state.response().frame({request.method, request.version, may_persist}, response.status,
+                         response.size);
+  const Outgoing& framing = state.response().framing();
+  if (framing.body == BodyKind::none) body = {};
   const bool is_beside = body.size() <= kMostBeside;
   Written head;
   const bool is_written = head.write([&](HeadWriter& writer) {
     server_.begin_head(writer, response.status);
-    writer.framing(state.outgoing);
+    writer.framing(framing);
     if (!response.upgrade.empty()) write_upgrade(writer, response.upgrade);
     if (!response.content_type.empty()) writer.field(FieldId::content_type, response.content_type);
     if (response.fields != nullptr) writer.fields(*response.fields);
@@ -81,21 +86,21 @@ bool Http1Connection::send_head(ExchangeState& state, const ServerResponseHead& 
     if (is_beside) writer.prepared(text_of(body));
   });
   if (!is_written) return state.note_refusal(head.is_refused() ? EINVAL : ENOMEM);
-  if (!state.outgoing.keeps_alive) set(kClosing);
+  if (!framing.keeps_alive) set(kClosing);
   if (is_beside) return stream_.write(head.bytes());
   const Bytes pieces[] = {head.bytes(), body};
   return stream_.write(pieces);
 }
 
 bool Http1Connection::send(ExchangeState& state, Bytes body) {
-  if (state.outgoing.body != BodyKind::chunked) return stream_.write(body);
+  if (!is_chunked(state)) return stream_.write(body);
   const ChunkHeader header(body.size());
   const Bytes pieces[] = {bytes_of(header.text()), body, bytes_of(kChunkEnd)};
   return stream_.write(pieces);
 }
 
 bool Http1Connection::send(ExchangeState& state, Buffer&& body) {
-  if (state.outgoing.body != BodyKind::chunked) return stream_.write(std::move(body));
+  if (!is_chunked(state)) return stream_.write(std::move(body));
   const ChunkHeader header(body.size());
   if (!stream_.write(header.text())) return false;
   if (!stream_.write(std::move(body))) return cut(state), false;
@@ -112,8 +117,7 @@ void Http1Connection::cut(ExchangeState& state) {
 
 std::error_code Http1Connection::send_file(ExchangeState& state, int file, std::uint64_t offset,
                                            std::uint64_t size, ThreadPool& pool) {
-  if (state.outgoing.body != BodyKind::chunked || size == 0)
-    return stream_.send_file(file, offset, size, pool);
+  if (!is_chunked(state) || size == 0) return stream_.send_file(file, offset, size, pool);
   if (!stream_.is_writable()) return system_error(EPIPE);
   if (const std::error_code unfit = check_piece(file, offset, size)) return unfit;
   const ChunkHeader header(size);
@@ -126,8 +130,8 @@ std::error_code Http1Connection::send_file(ExchangeState& state, int file, std::
 bool Http1Connection::send_end(ExchangeState& state, const Fields& trailers) {
   // Without a declared size, EOF marks the end of the response. The request's body may still
   // arrive.
-  if (state.outgoing.body == BodyKind::until_end) stream_.end();
-  if (state.outgoing.body != BodyKind::chunked) return true;
+  if (state.response().framing().body == BodyKind::until_end) stream_.end();
+  if (!is_chunked(state)) return true;
   if (trailers.empty()) return stream_.write(kLastChunk);
   const Bytes pieces[] = {bytes_of(kLastChunkHeader), bytes_of(trailers.lines()),
                           bytes_of(kChunkEnd)};
@@ -158,7 +162,7 @@ Result<Stream> Http1Connection::upgrade(ExchangeState& state, std::string_view p
   });
   if (!is_written) return std::unexpected(system_error(EINVAL));
   if (!stream_.write(head.bytes())) return std::unexpected(system_error(EPIPE));
-  state.note_upgrade(status);
+  state.response().note_upgrade(status);
   return hand_over(state);
 }
 

@@ -31,7 +31,7 @@ FieldsView added_fields(const ExchangeState& state) {
 // nothing after the response, and misses the WINDOW_UPDATEs that the rest of the body requires.
 bool Http2Wire::announces_length(const ExchangeState& state) const {
   const bool is_early = state.body().exists() && !has(kClientEnded);
-  return state.outgoing.announced == Announced::length && !is_early;
+  return state.response().framing().announced == Announced::length && !is_early;
 }
 
 bool Http2Wire::send_head(ExchangeState& state, const ServerResponseHead& response, Bytes body) {
@@ -40,23 +40,24 @@ bool Http2Wire::send_head(ExchangeState& state, const ServerResponseHead& respon
   const std::size_t count = response.fields == nullptr ? 0 : response.fields->size();
   if (!is_writable()) return false;
   if (!head.reserve(count + added.size())) return state.note_refusal(ENOMEM);
-  state.outgoing =
-      frame_outgoing({state.view().method, Version::http_2, true}, response.status, response.size);
+  state.response().frame({state.view().method, Version::http_2, true}, response.status,
+                         response.size);
+  const Outgoing& framing = state.response().framing();
   head.add_status(response.status);
   head.add("date", server().date());
   if (!server().name().empty()) head.add("server", server().name());
-  if (announces_length(state)) head.add_length(state.outgoing.length);
+  if (announces_length(state)) head.add_length(framing.length);
   if (!response.content_type.empty()) head.add("content-type", response.content_type);
   if (response.fields != nullptr) head.add_all(*response.fields);
   head.add_all(added);
   if (head.is_refused()) return state.note_refusal(EINVAL);
-  const bool has_body = state.outgoing.body != BodyKind::none;
+  const bool has_body = framing.body != BodyKind::none;
   if (has_body && !out_.append(body)) return state.note_refusal(ENOMEM);
   if (!session().respond(id_, head.view(), has_body ? Http2End::no : Http2End::yes)) {
     out_.clear();
     return state.note_refusal(ENOMEM);
   }
-  if (!has_body || (!body.empty() && body.size() == state.outgoing.length)) set(kOutEnded);
+  if (!has_body || (!body.empty() && body.size() == framing.length)) set(kOutEnded);
   on_queued();
   return true;
 }
@@ -116,7 +117,7 @@ std::error_code Http2Wire::send_file(ExchangeState&, int file, std::uint64_t off
 
 bool Http2Wire::send_end(ExchangeState& state, const Fields& trailers) {
   if (!is_writable()) return false;
-  if (!trailers.empty() && state.outgoing.body == BodyKind::chunked) {
+  if (!trailers.empty() && state.response().framing().body == BodyKind::chunked) {
     std::unique_ptr<Http2Trailers> copy(new (std::nothrow) Http2Trailers);
     if (copy == nullptr || !copy->fields.add_all(trailers) || !copy->list.reserve(trailers.size()))
       return false;
@@ -147,7 +148,7 @@ Result<Stream> Http2Wire::upgrade(ExchangeState& state, std::string_view, const 
   if (!session().respond(id_, head.view(), Http2End::no))
     return std::unexpected(system_error(ENOMEM));
   tunnel_ = std::move(tunnel);
-  state.note_upgrade(Status::ok);
+  state.response().note_upgrade(Status::ok);
   leave_exchange();
   server().conclude_later(state, {});
   // Passes on the input that arrived meanwhile.

@@ -176,7 +176,7 @@ void Http2Wire::take_client_end() {
 void Http2Wire::refuse(ExchangeState& state, const Refusal& refusal) {
   server().count_refused();
   state.respond_refusal(refusal);
-  const bool has_responded = state.stage() == ExchangeState::Stage::ended;
+  const bool has_responded = state.response().has_ended();
   has_responded ? finish(state, error_of(refusal)) : lose(error_of(refusal));
 }
 
@@ -188,7 +188,7 @@ void Http2Wire::go_on(ExchangeState& state) {
   const IncomingBody& body = state.body();
   if (body.is_reading() && has(kClientEnded) && in_.empty() && !has(kShowing)) {
     if (state.end_body(body.trailers())) go_on(state);
-  } else if (state.stage() == ExchangeState::Stage::ended && !body.is_started()) {
+  } else if (state.response().has_ended() && !body.is_started()) {
     finish(state);
   } else if (!state.header().keep()) {
     lose(system_error(ENOMEM));

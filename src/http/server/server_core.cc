@@ -343,9 +343,9 @@ void ServerCore::count_end(const ExchangeState& state) {
   if (state.is_counted) counters_.end_exchange();
   const std::uint64_t received = state.body().received();
   if (received != 0) counters_.received.add(received);
-  counters_.sent.add(state.sent());
+  counters_.sent.add(state.response().sent());
   if (options_.measure_durations) [[unlikely]]
-    counters_.add_duration(state.status(), time_of_request() - state.began);
+    counters_.add_duration(state.response().status(), time_of_request() - state.began);
 }
 
 bool ServerCore::is_logged(const ExchangeState& state) const { return log_ || state.has_on_end(); }
@@ -385,8 +385,8 @@ void ServerCore::conclude_later(ExchangeState& state, std::error_code error) {
 
 void ServerCore::log(ExchangeState& state, std::error_code error, Nanos ended) {
   const AccessRecord record{.request = state.request(),
-                            .status = state.status(),
-                            .sent = state.sent(),
+                            .status = state.response().status(),
+                            .sent = state.response().sent(),
                             .received = state.body().received(),
                             .duration = ended - state.began,
                             .error = state.logged_error(error),
