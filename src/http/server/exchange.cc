@@ -47,7 +47,7 @@ bool Exchange::respond(Status status, const Fields& fields, Buffer&& body) {
 }
 
 void Exchange::set_compression(Compression compression) {
-  if (state_ != nullptr) state_->compression = compression;
+  if (state_ != nullptr) state_->set_compression(compression);
 }
 
 bool Exchange::begin(Status status, const Fields& fields, std::optional<std::uint64_t> size) {

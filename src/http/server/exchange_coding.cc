@@ -19,7 +19,7 @@ CodingChoice ExchangeState::choose_coding(const ServerResponseHead& response) co
   const bool has_body = !is_informational(response.status) &&
                         response.status != Status::no_content &&
                         response.status != Status::not_modified;
-  if (compression == Compression::none || !has_body) return CodingChoice::unsuitable;
+  if (compression_ == Compression::none || !has_body) return CodingChoice::unsuitable;
   return http::choose_coding(view().fields, response);
 }
 

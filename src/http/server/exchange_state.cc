@@ -307,15 +307,15 @@ bool ExchangeState::end_body(const FieldsView& trailers) {
 
 void ExchangeState::attach(Wire& wire, Nanos now) {
   wire_ = &wire;
-  began = now;
+  began_ = now;
 }
 
 Refusal ExchangeState::open(const Framing& framing, ServerCore& server) {
   const ServerOptions& options = server.options();
   if (framing.size > options.max_body) return IncomingBody::kTooLong;
-  began = server.time_of_request();
-  body_.open(framing, options.max_body, began);
-  compression = options.compression;
+  began_ = server.time_of_request();
+  body_.open(framing, options.max_body, began_);
+  compression_ = options.compression;
   return {};
 }
 
@@ -325,10 +325,32 @@ bool ExchangeState::limit_body(std::uint64_t most) {
   return false;
 }
 
+ExchangeState::Step ExchangeState::next_step(bool is_received) const {
+  if (body_.is_flowing() && is_received) return Step::end_body;
+  if (is_over()) return Step::finish;
+  return response_.has_ended() && body_.is_waiting() ? Step::discard_body : Step::wait;
+}
+
+// The bytes after a refused CONNECT may be meant for the tunnel.
+bool ExchangeState::allows_next(Status status) const {
+  const bool is_refused_tunnel =
+      view().method == Method::connect && status == Status::not_implemented;
+  return body_.keeps_alive() && !is_refused_tunnel && body_.is_rest_short();
+}
+
+bool ExchangeState::refuse(const Refusal& refusal) {
+  wire_->server().count_refused();
+  respond_refusal(refusal);
+  return response_.has_ended();
+}
+
+bool ExchangeState::is_body_slow(Nanos now) const {
+  const ServerOptions& options = wire_->server().options();
+  return body_.is_slow(options.body_timeout, options.min_body_rate, now);
+}
+
 bool ExchangeState::set_deadline(Nanos timeout) {
-  if (wire_ == nullptr || !wire_->set_deadline(timeout)) return false;
-  has_deadline = timeout != Nanos{0};
-  return true;
+  return wire_ != nullptr && wire_->set_deadline(timeout);
 }
 
 void ExchangeState::give_up() {
@@ -422,8 +444,8 @@ void ExchangeState::give_back() {
 void ExchangeState::reset() {
   header_.clear();
   body_.clear();
-  compression = Compression::none;
-  has_deadline = is_counted = false;
+  compression_ = Compression::none;
+  is_counted_ = false;
   response_.clear();
   refused_with_ = 0;
   has_thrown_ = false;

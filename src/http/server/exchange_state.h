@@ -49,6 +49,9 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
 
   Loop& loop() const;
   const Request& request() const { return request_; }
+
+  // ---- its parts
+
   HeaderSection& header() { return header_; }
   const RequestView& view() const { return header_.view(); }
   const RequestTarget& target() const { return header_.target(); }
@@ -84,6 +87,7 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
   bool start(std::unique_ptr<OwnedHandler> reader, std::size_t most);
   // Sets the handler without asking for the body.
   void own(std::unique_ptr<OwnedHandler> handler);
+  void set_compression(Compression compression) { compression_ = compression; }
   void pause();
   void resume();
   bool set_deadline(Nanos timeout);
@@ -211,21 +215,39 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
   // Valid after keep_end().
   const End& end_kept() const { return *end_; }
 
-  bool has_deadline = false;
-
-  // ---- the response
-  Compression compression = Compression::none;
   // Returns false, for a response that the program cannot send. It is logged if no other follows.
   bool note_refusal(int error);
   // Returns the error of the record of an exchange that ended with `error`.
   std::error_code logged_error(std::error_code error) const;
 
-  bool is_counted = false;  // Included in the server's number of exchanges.
-  bool is_over() const { return response_.has_ended() && body_.is_over(); }
+  // Returns the time since the first byte of the header section arrived, and after open() the time
+  // since it was complete.
+  Nanos age(Nanos now) const { return now - began_; }
+  // Includes it in the server's number of exchanges.
+  void mark_counted() { is_counted_ = true; }
+  bool is_counted() const { return is_counted_; }
 
-  // ---- loop times
-  Nanos began{0};          // When the first byte of the header section arrived, then when it was
-                           // complete.
+  // ---- the end
+
+  // The next step of the wire, after something happened.
+  enum class Step : std::uint8_t {
+    wait,      // For the handler, or for bytes.
+    end_body,  // Report the end of the body.
+    // The response has ended, and no reader asked for the body, which may still arrive.
+    discard_body,
+    finish,  // The exchange is over.
+  };
+  // `is_received`: all bytes of the body were received and passed on.
+  Step next_step(bool is_received) const;
+  bool is_over() const { return response_.has_ended() && body_.is_over(); }
+  // Returns whether another request may follow a response with `status` on an HTTP/1 connection:
+  // the client allows that, and the end of this request can be found.
+  bool allows_next(Status status) const;
+  // Responds, unless there was a response. Returns whether the response has ended; otherwise it
+  // cannot be completed.
+  bool refuse(const Refusal& refusal);
+  // Returns whether the body arrives more slowly than the options demand.
+  bool is_body_slow(Nanos now) const;
 
  private:
   friend class ExchangeKeeper;
@@ -293,6 +315,7 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
   Request request_{*this};
 
   HeaderSection header_;
+  Nanos began_{0};  // A loop time.
   IncomingBody body_;
   OutgoingResponse response_;
   MatchedRoute route_;
@@ -300,7 +323,9 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
   std::unique_ptr<Compressor> compressor_;  // For a compressed response that has begun.
   std::unique_ptr<Uncoded> uncoded_;        // Created for its first file.
   bool has_handle_ = false;
-  bool has_thrown_ = false;   // An exception left the handler.
+  bool has_thrown_ = false;  // An exception left the handler.
+  bool is_counted_ = false;
+  Compression compression_ = Compression::none;
   std::uint8_t keepers_ = 0;  // ExchangeKeepers.
   std::uint32_t uses_ = 0;
   int refused_with_ = 0;

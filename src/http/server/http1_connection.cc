@@ -188,12 +188,10 @@ void Http1Connection::show_body(ExchangeState& state, Bytes piece) {
 
 // Responds, unless there was a response, and closes the connection after it.
 void Http1Connection::refuse(ExchangeState& state, const Refusal& refusal) {
-  server_.count_refused();
   set(kClosing);
   clear(kInHead);
-  state.respond_refusal(refusal);
-  const bool has_responded = state.response().has_ended();
-  has_responded ? finish(state, error_of(refusal)) : lose(state, error_of(refusal));
+  const std::error_code error = error_of(refusal);
+  state.refuse(refusal) ? finish(state, error) : lose(state, error);
 }
 
 // ---- EOF from the client
@@ -243,16 +241,17 @@ void Http1Connection::on_closed(std::error_code error) {
 // Called after user code: handles events that it caused, and saves the state that must outlive the
 // callback.
 void Http1Connection::go_on(ExchangeState& state) {
-  if (state.body().is_flowing() && state.body().is_received()) {
-    if (state.end_body({})) go_on(state);
-    return;
+  switch (state.next_step(state.body().is_received())) {
+    case ExchangeState::Step::end_body:
+      if (state.end_body({})) go_on(state);
+      return;
+    case ExchangeState::Step::discard_body:
+      return has(kClosing) ? finish(state) : discard(state);
+    case ExchangeState::Step::finish:
+      return finish(state);
+    case ExchangeState::Step::wait:
+      return keep(state);
   }
-  if (state.response().has_ended()) {
-    const bool is_waiting = state.body().is_waiting();
-    if (state.is_over() || (is_waiting && has(kClosing))) return finish(state);
-    if (is_waiting) return discard(state);
-  }
-  keep(state);
 }
 
 void Http1Connection::discard(ExchangeState& state) {
@@ -270,20 +269,20 @@ void Http1Connection::keep(ExchangeState& state) {
 
 // Returns whether another request may follow this one. Called once, when the response begins, which
 // announces the decision; kClosing stores it.
-bool Http1Connection::persists(const ExchangeState& state) const {
-  return !has(kClosing | kClientEnded) && state.body().keeps_alive() && !server_.is_draining() &&
-         requests_ < server_.options().max_requests && state.body().is_rest_short();
+bool Http1Connection::persists(const ExchangeState& state, Status status) const {
+  return accepts_requests() && !server_.is_draining() &&
+         requests_ < server_.options().max_requests && state.allows_next(status);
 }
 
 // The response has ended, and the rest of the body is not needed.
 void Http1Connection::finish(ExchangeState& state, std::error_code error) {
-  if (state.has_deadline) stream_.set_deadline(Nanos{0});
+  drop_deadline();
   if (server_.unlist(state) && !stream_.set_idle_timeout(server_.options().idle_timeout))
     set(kClosing);
   state_ = nullptr;
   served_at_ = tick_of(server_.loop().now());
   clear(kHeld);
-  if (has(kClosing | kClientEnded)) {
+  if (!accepts_requests()) {
     set(kClosing);
     // A client that announced its last request sends nothing more. Other clients may have sent
     // further requests: closing without lingering would reset the connection before they have read
@@ -366,6 +365,16 @@ void Http1Connection::read_body(ExchangeState& state) {
 
 void Http1Connection::pause(ExchangeState&) { update_reading(); }
 
+bool Http1Connection::set_deadline(Nanos timeout) {
+  if (!stream_.set_deadline(timeout)) return false;
+  timeout == Nanos{0} ? clear(kHasDeadline) : set(kHasDeadline);
+  return true;
+}
+
+void Http1Connection::drop_deadline() {
+  if (has(kHasDeadline)) set_deadline(Nanos{0});
+}
+
 void Http1Connection::settle_later(ExchangeState& state) { server_.settle_later(state); }
 
 void Http1Connection::settle(ExchangeState& state) {
@@ -379,20 +388,15 @@ void Http1Connection::settle(ExchangeState& state) {
 void Http1Connection::on_tick(ExchangeState& state, Nanos now) {
   const ExchangeState::Use use(state);
   const Nanos head_timeout = server_.options().head_timeout;
-  const bool is_late = has(kInHead) && head_timeout > Nanos{0} && now - state.began >= head_timeout;
+  const bool is_late = has(kInHead) && head_timeout > Nanos{0} && state.age(now) >= head_timeout;
   if (is_late) {  // The request may be HEAD, whose response has no body.
     state.header().forget();
     refuse(state, {Status::request_timeout, ""});
-  } else if (is_slow(state, now)) {
-    refuse(state, {Status::request_timeout, "the request came too slowly"});
+  } else if (state.is_body_slow(now)) {
+    refuse(state, IncomingBody::kTooSlow);
   } else if (is_stuck(state, now)) {
     lose(state, Error::write_timeout);
   }
-}
-
-bool Http1Connection::is_slow(const ExchangeState& state, Nanos now) const {
-  const ServerOptions& options = server_.options();
-  return !has(kInHead) && state.body().is_slow(options.body_timeout, options.min_body_rate, now);
 }
 
 // True if output is queued and the client reads nothing.

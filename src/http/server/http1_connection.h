@@ -59,7 +59,7 @@ class Http1Connection final : public ServerConnection, public Wire {
   bool inform(ExchangeState& state, const ServerResponseHead& head) override;
   void read_body(ExchangeState& state) override;
   void pause(ExchangeState& state) override;
-  bool set_deadline(Nanos timeout) override { return stream_.set_deadline(timeout); }
+  bool set_deadline(Nanos timeout) override;
   void settle_later(ExchangeState& state) override;
   void settle(ExchangeState& state) override;
   void abort(ExchangeState& state) override;
@@ -76,6 +76,7 @@ class Http1Connection final : public ServerConnection, public Wire {
     kHeld = 1 << 3,         // Input is left unread until the exchange continues.
     kInProxyHeader = 1 << 4,
     kLocal = 1 << 5,
+    kHasDeadline = 1 << 6,  // The exchange has one.
   };
 
   // The unit is 2^27 ns, about an eighth of a second.
@@ -110,11 +111,12 @@ class Http1Connection final : public ServerConnection, public Wire {
 
   void go_on(ExchangeState& state);
   void discard(ExchangeState& state);
-  bool persists(const ExchangeState& state) const;
+  void drop_deadline();
+  bool accepts_requests() const { return !has(kClosing | kClientEnded); }
+  bool persists(const ExchangeState& state, Status status) const;
   void finish(ExchangeState& state, std::error_code error = {});
   void keep(ExchangeState& state);
   void go();  // Destroys this.
-  bool is_slow(const ExchangeState& state, Nanos now) const;
   bool is_stuck(ExchangeState& state, Nanos now) const;
 
   ServerCore& server_;

@@ -66,9 +66,7 @@ bool is_chunked(const ExchangeState& state) {
 bool Http1Connection::send_head(ExchangeState& state, const ServerResponseHead& response,
                                 Bytes body) {
   const RequestView& request = state.view();
-  const bool is_refused_tunnel =
-      request.method == Method::connect && response.status == Status::not_implemented;
-  const bool may_persist = persists(state) && !is_refused_tunnel;
+  const bool may_persist = persists(state, response.status);
   state.response().frame({request.method, request.version, may_persist}, response.status,
                          response.size);
   const Outgoing& framing = state.response().framing();
@@ -168,7 +166,7 @@ Result<Stream> Http1Connection::upgrade(ExchangeState& state, std::string_view p
 
 // Undoes the settings of HTTP before the Stream is handed over.
 Stream Http1Connection::hand_over(ExchangeState& state) {
-  if (state.has_deadline) stream_.set_deadline(Nanos{0});
+  drop_deadline();
   state_ = nullptr;
   server_.conclude_later(state, {});
   Stream stream = std::move(stream_);

@@ -174,10 +174,8 @@ void Http2Wire::take_client_end() {
 }
 
 void Http2Wire::refuse(ExchangeState& state, const Refusal& refusal) {
-  server().count_refused();
-  state.respond_refusal(refusal);
-  const bool has_responded = state.response().has_ended();
-  has_responded ? finish(state, error_of(refusal)) : lose(error_of(refusal));
+  const std::error_code error = error_of(refusal);
+  state.refuse(refusal) ? finish(state, error) : lose(error);
 }
 
 // ---- the exchange
@@ -185,16 +183,23 @@ void Http2Wire::refuse(ExchangeState& state, const Refusal& refusal) {
 // Called after user code: handles events that it caused, and saves the state that must outlive the
 // callback.
 void Http2Wire::go_on(ExchangeState& state) {
-  const IncomingBody& body = state.body();
-  if (body.is_reading() && has(kClientEnded) && in_.empty() && !has(kShowing)) {
-    if (state.end_body(body.trailers())) go_on(state);
-  } else if (state.response().has_ended() && !body.is_started()) {
-    finish(state);
-  } else if (!state.header().keep()) {
-    lose(system_error(ENOMEM));
-  } else {
-    server().list(state);
+  const bool is_received = has(kClientEnded) && in_.empty() && !has(kShowing);
+  switch (state.next_step(is_received)) {
+    case ExchangeState::Step::end_body:
+      if (state.end_body(state.body().trailers())) go_on(state);
+      return;
+    case ExchangeState::Step::discard_body:  // The stream outlives the exchange.
+    case ExchangeState::Step::finish:
+      return finish(state);
+    case ExchangeState::Step::wait:
+      return keep(state);
   }
+}
+
+// The exchange continues after the callback that delivered it, so the header section is copied.
+void Http2Wire::keep(ExchangeState& state) {
+  if (!state.header().keep()) return lose(system_error(ENOMEM));
+  server().list(state);
 }
 
 // The response has ended, and the rest of the body is not needed. The client may send it until
@@ -288,9 +293,7 @@ bool Http2Wire::set_deadline(Nanos timeout) {
 
 void Http2Wire::on_tick(ExchangeState& state, Nanos now) {
   const ExchangeState::Use use(state);
-  const ServerOptions& options = server().options();
-  if (state.body().is_slow(options.body_timeout, options.min_body_rate, now))
-    refuse(state, {Status::request_timeout, "the request came too slowly"});
+  if (state.is_body_slow(now)) refuse(state, IncomingBody::kTooSlow);
 }
 
 void Http2Wire::check_upload(Nanos now) {

@@ -169,6 +169,7 @@ class Http2Wire final : public Wire,
   void show_kept(ExchangeState& state);
   void refuse(ExchangeState& state, const Refusal& refusal);
   void go_on(ExchangeState& state);
+  void keep(ExchangeState& state);
   void finish(ExchangeState& state, std::error_code error = {});
   bool is_writable() const { return !has(kIsReset | kIsClosed); }
   void reset(Http2Code code, std::error_code error);

@@ -21,6 +21,7 @@ namespace spate::http {
 class IncomingBody {
  public:
   static constexpr Refusal kTooLong = {Status::content_too_large, "the body is too long"};
+  static constexpr Refusal kTooSlow = {Status::request_timeout, "the request came too slowly"};
 
   // Called when the header section is complete. The body may have `most` bytes.
   void open(const Framing& framing, std::uint64_t most, Nanos now);

@@ -128,7 +128,7 @@ Address ServerCore::address() const {
 void ServerCore::serve(Exchange exchange) {
   counters_.requests.add(1);
   ExchangeState& state = *ExchangeState::of(exchange);
-  state.is_counted = true;
+  state.mark_counted();
   const bool is_served = state.guard([&] {
     service_ != nullptr ? service_->on_request(std::move(exchange))
                         : on_request_(std::move(exchange));
@@ -340,12 +340,12 @@ Nanos ServerCore::time_of_request() {
 }
 
 void ServerCore::count_end(const ExchangeState& state) {
-  if (state.is_counted) counters_.end_exchange();
+  if (state.is_counted()) counters_.end_exchange();
   const std::uint64_t received = state.body().received();
   if (received != 0) counters_.received.add(received);
   counters_.sent.add(state.response().sent());
   if (options_.measure_durations) [[unlikely]]
-    counters_.add_duration(state.response().status(), time_of_request() - state.began);
+    counters_.add_duration(state.response().status(), state.age(time_of_request()));
 }
 
 bool ServerCore::is_logged(const ExchangeState& state) const { return log_ || state.has_on_end(); }
@@ -388,7 +388,7 @@ void ServerCore::log(ExchangeState& state, std::error_code error, Nanos ended) {
                             .status = state.response().status(),
                             .sent = state.response().sent(),
                             .received = state.body().received(),
-                            .duration = ended - state.began,
+                            .duration = state.age(ended),
                             .error = state.logged_error(error),
                             .reason = state.reason()};
   const Watch watch(lifetime_);
