@@ -30,6 +30,12 @@ bool ExchangeState::respond_refusal(const Refusal& refusal, std::string_view tex
   return true;
 }
 
+bool ExchangeState::refuse(const Refusal& refusal) {
+  wire_->server().count_refused();
+  respond_refusal(refusal);
+  return response_.has_ended();
+}
+
 // False if the function threw, or made a response that cannot be sent.
 bool ExchangeState::respond_shaped(const Refusal& refusal, std::string_view text,
                                    const Fields* fields) {

@@ -252,57 +252,6 @@ bool ExchangeState::call_before_response(Status status) {
   return may_send(additions_->fields, kOwnFields) || note_refusal(EINVAL);
 }
 
-// ---- the request's body
-
-bool ExchangeState::start(ExchangeHandler& handler) {
-  if (wire_ == nullptr) return false;
-  handler_ = &handler;
-  body_.start(loop().now());
-  wire_->read_body(*this);
-  return true;
-}
-
-// The reader is also called for a request without a body. If Content-Length shows that the body is
-// too long, the body is not asked for.
-bool ExchangeState::start(std::unique_ptr<OwnedHandler> reader, std::size_t most) {
-  if (wire_ == nullptr) return false;
-  if (body_.has_more_than(most)) {
-    respond_refusal(IncomingBody::kTooLong);
-    return false;
-  }
-  body_.expect_end();
-  owned_.swap(reader);  // The destructor of the old one may use the exchange.
-  return start(*owned_);
-}
-
-void ExchangeState::own(std::unique_ptr<OwnedHandler> handler) {
-  owned_.swap(handler);
-  handler_ = owned_.get();
-}
-
-std::unique_ptr<OwnedHandler> ExchangeState::take_owned() {
-  handler_ = nullptr;
-  return std::move(owned_);
-}
-
-void ExchangeState::pause() {
-  if (wire_ != nullptr && body_.pause()) wire_->pause(*this);
-}
-
-void ExchangeState::resume() {
-  if (wire_ != nullptr && body_.resume(loop().now())) wire_->read_body(*this);
-}
-
-bool ExchangeState::pass_on(Bytes piece) {
-  if (!body_.count(piece.size(), loop().now())) return false;
-  if (!body_.is_discarded()) tell([piece](ExchangeHandler& handler) { handler.on_body(piece); });
-  return true;
-}
-
-bool ExchangeState::end_body(const FieldsView& trailers) {
-  return !body_.end() || tell([&](ExchangeHandler& handler) { handler.on_body_end(trailers); });
-}
-
 // ---- beginning and end
 
 void ExchangeState::attach(Wire& wire, Nanos now) {
@@ -319,12 +268,6 @@ Refusal ExchangeState::open(const Framing& framing, ServerCore& server) {
   return {};
 }
 
-bool ExchangeState::limit_body(std::uint64_t most) {
-  if (body_.limit(most)) return true;
-  respond_refusal(IncomingBody::kTooLong);
-  return false;
-}
-
 ExchangeState::Step ExchangeState::next_step(bool is_received) const {
   if (body_.is_flowing() && is_received) return Step::end_body;
   if (is_over()) return Step::finish;
@@ -336,17 +279,6 @@ bool ExchangeState::allows_next(Status status) const {
   const bool is_refused_tunnel =
       view().method == Method::connect && status == Status::not_implemented;
   return body_.keeps_alive() && !is_refused_tunnel && body_.is_rest_short();
-}
-
-bool ExchangeState::refuse(const Refusal& refusal) {
-  wire_->server().count_refused();
-  respond_refusal(refusal);
-  return response_.has_ended();
-}
-
-bool ExchangeState::is_body_slow(Nanos now) const {
-  const ServerOptions& options = wire_->server().options();
-  return body_.is_slow(options.body_timeout, options.min_body_rate, now);
 }
 
 bool ExchangeState::set_deadline(Nanos timeout) {
