@@ -2,6 +2,7 @@
 // an early response reaches a client that still sends its body.
 #include <fcntl.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -126,6 +127,38 @@ TEST_F(Http2Pressure, KeepsBodyOfHeldRequest) {
   EXPECT_EQ(client->answers[whole].body, "body whole");
   EXPECT_EQ(client->answers[part].body, "body half and half");
   EXPECT_EQ(client->answers[none].body, "none ");
+}
+
+// Responds with the trailers of a request.
+class TrailersEcho final : public http::ExchangeHandler {
+ public:
+  explicit TrailersEcho(Exchange exchange) : exchange_(std::move(exchange)) {
+    exchange_.start(*this);
+  }
+  void on_body_end(const http::FieldsView& trailers) override {
+    exchange_.respond(trailers["checksum"]);
+  }
+  void on_closed(std::error_code) override {}
+
+ private:
+  Exchange exchange_;
+};
+
+TEST_F(Http2Pressure, KeepsTrailersOfHeldRequest) {
+  std::unique_ptr<TrailersEcho> echo;
+  on_request = [&](Exchange exchange) {
+    if (exchange.request().path() == "/long")
+      return void(exchange.respond(std::string(kMebibyte + 1, 'x')));
+    echo = std::make_unique<TrailersEcho>(std::move(exchange));
+  };
+  const auto client = connect_unread();
+  client->get("/long");
+  const std::int32_t id = client->open_post("/");
+  client->write(id, "body", true, {{"checksum", "seven"}});
+  turns();
+  ASSERT_EQ(echo, nullptr);
+  open_windows(*client);
+  EXPECT_EQ(client->answers[id].body, "seven");
 }
 
 TEST_F(Http2Pressure, DropsHeldRequestThatIsReset) {

@@ -53,8 +53,9 @@ bool ExchangeState::pass_on(Bytes piece) {
   return true;
 }
 
-bool ExchangeState::end_body(const FieldsView& trailers) {
-  return !body_.end() || tell([&](ExchangeHandler& handler) { handler.on_body_end(trailers); });
+bool ExchangeState::end_body() {
+  return !body_.end() ||
+         tell([this](ExchangeHandler& handler) { handler.on_body_end(body_.trailers()); });
 }
 
 bool ExchangeState::limit_body(std::uint64_t most) {

@@ -167,7 +167,7 @@ class ExchangeState : public Linked<ExchangeState, InProgress>, public Linked<Ex
   bool pass_on(Bytes piece);
   // Ends the body, and calls the handler unless it was discarded. False if the exchange is over
   // afterwards.
-  bool end_body(const FieldsView& trailers);
+  bool end_body();
   // Returns a stand-in for the request of an upgraded connection, with its route and peer.
   void stand_in(std::string_view its_route, const Address& peer);
   // Called when the wire is not full any more: resumes compressing, or calls the handler.

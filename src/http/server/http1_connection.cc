@@ -171,7 +171,7 @@ std::size_t Http1Connection::take_chunked(ExchangeState& state, Bytes bytes) {
       show_body(state, step.data);
       break;
     case ChunkedDecoder::State::end:
-      state.end_body(state.body().trailers());
+      state.end_body();
       break;
     case ChunkedDecoder::State::broken:
       refuse(state, step.refusal);
@@ -203,7 +203,7 @@ void Http1Connection::on_end() {
   const ExchangeState::Use use(state);
   // The end of the body is reported first, if it was not yet.
   const IncomingBody& body = state.body();
-  if (body.is_reading() && body.is_received() && !state.end_body({})) return;
+  if (body.is_reading() && body.is_received() && !state.end_body()) return;
   const bool is_cut = has(kInHead) || !body.is_over();
   if (!is_cut) {
     state.tell([](ExchangeHandler& handler) { handler.on_client_end(); });
@@ -243,7 +243,7 @@ void Http1Connection::on_closed(std::error_code error) {
 void Http1Connection::go_on(ExchangeState& state) {
   switch (state.next_step(state.body().is_received())) {
     case ExchangeState::Step::end_body:
-      if (state.end_body({})) go_on(state);
+      if (state.end_body()) go_on(state);
       return;
     case ExchangeState::Step::discard_body:
       return has(kClosing) ? finish(state) : discard(state);

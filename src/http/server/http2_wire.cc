@@ -186,7 +186,7 @@ void Http2Wire::go_on(ExchangeState& state) {
   const bool is_received = has(kClientEnded) && in_.empty() && !has(kShowing);
   switch (state.next_step(is_received)) {
     case ExchangeState::Step::end_body:
-      if (state.end_body(state.body().trailers())) go_on(state);
+      if (state.end_body()) go_on(state);
       return;
     case ExchangeState::Step::discard_body:  // The stream outlives the exchange.
     case ExchangeState::Step::finish:

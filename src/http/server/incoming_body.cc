@@ -20,9 +20,7 @@ void IncomingBody::open(const Framing& framing, std::uint64_t most, Nanos now) {
   last_arrival_ = now;
   stage_ = exists() ? Stage::waiting : Stage::none;
   left_ = framing.size;
-  if (!is_chunked()) return;
-  chunks_ = {};
-  trailers_.clear();
+  if (is_chunked()) chunks_ = {};
 }
 
 // The rest is set by open() and start().
