@@ -168,6 +168,35 @@ TEST_F(Limits, EndSlowBody) {
   EXPECT_THAT(client->received, StartsWith("HTTP/1.1 408 "));
 }
 
+TEST_F(Limits, EndSlowUnreadBodyAfterResponse) {
+  const auto client = connect();
+  client->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n");
+  for (int i = 0; i < 10; ++i) {
+    client->send(std::string(1000, 'a'));
+    pass_seconds(1);
+  }
+  EXPECT_THAT(client->received, EndsWith("hello\n"));
+  EXPECT_FALSE(client->is_ended);
+  client->send(std::string(1000, 'a'));
+  pass_seconds(2);
+  EXPECT_TRUE(client->is_ended);
+}
+
+// A server that was idle does not count the time before the response.
+TEST_F(Limits, KeepConnectionWithFastUnreadBody) {
+  pass_seconds(1000);
+  const auto client = connect();
+  client->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 30000\r\n\r\n");
+  for (int i = 0; i < 15; ++i) {
+    client->send(std::string(2000, 'a'));
+    pass_seconds(1);
+  }
+  client->send(kGet);
+  turns();
+  EXPECT_EQ(server_.metrics().requests, 2u);
+  EXPECT_FALSE(client->is_ended);
+}
+
 TEST_F(Limits, DoNotApplyWhileBodyIsNotRead) {
   Exchange kept;
   on_request = [&](Exchange exchange) { kept = std::move(exchange); };

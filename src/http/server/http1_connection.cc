@@ -255,7 +255,7 @@ void Http1Connection::go_on(ExchangeState& state) {
 }
 
 void Http1Connection::discard(ExchangeState& state) {
-  state.body().discard();
+  state.body().discard(server_.loop().now());
   clear(kHeld);
   update_reading();
   go_on(state);

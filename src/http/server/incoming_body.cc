@@ -23,7 +23,7 @@ void IncomingBody::open(const Framing& framing, std::uint64_t most, Nanos now) {
   if (is_chunked()) chunks_ = {};
 }
 
-// The rest is set by open() and start().
+// The rest is set by open(), start() and discard().
 void IncomingBody::clear() {
   framing_ = {};
   received_ = 0;
@@ -50,6 +50,12 @@ bool IncomingBody::resume(Nanos now) {
   if (!std::exchange(is_paused_, false)) return false;
   measure(now);
   return true;
+}
+
+void IncomingBody::discard(Nanos now) {
+  stage_ = Stage::discarded;
+  is_paused_ = false;
+  measure(now);
 }
 
 bool IncomingBody::invite() {

@@ -53,10 +53,7 @@ class IncomingBody {
     if (stage_ == Stage::reading) stage_ = Stage::waiting;
   }
   // Makes the wire read the rest, which no reader gets.
-  void discard() {
-    stage_ = Stage::discarded;
-    is_paused_ = false;
-  }
+  void discard(Nanos now);
   // Returns false if the body was discarded: its end is not reported.
   bool end() { return std::exchange(stage_, Stage::ended) != Stage::discarded; }
 
