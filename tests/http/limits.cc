@@ -1,4 +1,6 @@
 // Limits, deadlines, and the end of a server.
+#include <vector>
+
 #include "http/harness.h"
 
 namespace spate::testing {
@@ -237,6 +239,30 @@ TEST_F(Limits, EndStreamedResponseThatClientDoesNotRead) {
   EXPECT_TRUE(kept.is_open());
   pass_seconds(3);
   EXPECT_FALSE(kept.is_open());
+}
+
+// While responses wait for the client, the next request does not end earlier.
+TEST_F(Limits, EndRequestAfterUnreadResponseInTime) {
+  pass_seconds(1000);
+  std::vector<Exchange> kept;
+  on_request = [&](Exchange exchange) {
+    if (exchange.request().path() != "/queued") return kept.push_back(std::move(exchange));
+    exchange.respond(Status::ok, std::string(200'000, 'a'), "text/plain");
+  };
+  auto [mine, theirs] = must(Stream::memory_pair(loop_));
+  server_.add(std::move(theirs));
+  mine.write("GET /queued HTTP/1.1\r\nHost: a\r\n\r\n");
+  turns();
+  const auto other = connect();
+  other->send(kGet);
+  turns();
+  mine.write(kGet);
+  turns();
+  ASSERT_EQ(kept.size(), 2u);
+  pass_seconds(59);
+  EXPECT_TRUE(kept.back().is_open());
+  pass_seconds(3);
+  EXPECT_FALSE(kept.back().is_open());
 }
 
 TEST_F(Limits, BoundMemoryOfClientThatPipelinesWithoutReading) {

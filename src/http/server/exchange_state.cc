@@ -264,6 +264,7 @@ Refusal ExchangeState::open(const Framing& framing, ServerCore& server) {
   if (framing.size > options.max_body) return IncomingBody::kTooLong;
   began_ = server.time_of_request();
   body_.open(framing, options.max_body, began_);
+  response_.await(began_);
   compression_ = options.compression;
   return {};
 }

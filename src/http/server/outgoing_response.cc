@@ -4,7 +4,7 @@
 
 namespace spate::http {
 
-// The framing stays: frame() sets it.
+// The rest is set by await() and frame().
 void OutgoingResponse::clear() {
   left_ = sent_ = taken_ = 0;
   status_ = {};

@@ -13,6 +13,9 @@ namespace spate::http {
 
 class OutgoingResponse {
  public:
+  // Called when the request is complete. The client has as much time for the responses before as
+  // for this one.
+  void await(Nanos now) { last_progress_ = now; }
   // Decides how the body follows the header section. Called before begin().
   void frame(const RequestSummary& request, Status status, std::optional<std::uint64_t> size) {
     framing_ = frame_outgoing(request, status, size);
