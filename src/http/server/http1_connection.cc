@@ -1,22 +1,18 @@
 // Http1Connection's input: header sections and bodies, and the begin and end of exchanges.
 // Responses are in http1_response.cc.
 #include "http/server/http1_connection.h"
-#include "http/codec/system_error.h"
 
 #include <cerrno>
 #include <new>
 #include <utility>
 
+#include "http/codec/system_error.h"
 #include "http/server/server_core.h"
 #include "spate/error.h"
 #include "spate/net/proxy_protocol.h"
 #include "spate/net/stream_use.h"
 
 namespace spate::http {
-
-namespace {
-
-}  // namespace
 
 Http1Connection::Http1Connection(ServerCore& server, Stream stream,
                                  std::unique_ptr<Address> peer)
