@@ -276,6 +276,21 @@ TEST_F(WebSocketEndings, CloseAfterPeerClosedDoesNothing) {
   EXPECT_EQ(there.told.back(), "closed 1001");
 }
 
+// The close frame does not fit either. Both messages arrive at once.
+TEST_F(WebSocketEndings, NoMessageFollowsCloseWhenQueueIsFull) {
+  options.limits = {.low = 10, .high = 20, .max = 100};
+  const auto client = raw();
+  party.on_told = [&](const std::string& what) {
+    if (what != "text first") return;
+    EXPECT_FALSE(party.socket.send(std::string(101, 'x')));
+    party.socket.close();
+  };
+  client->send(frame({}, "first") + frame({}, "second"));
+  turns();
+  EXPECT_THAT(party.told, ElementsAre("text first", StartsWith("closed 1006")));
+  EXPECT_EQ(party.error, Error::queue_full);
+}
+
 TEST_F(WebSocketEndings, AbortAfterCloseCallsNoHandler) {
   Party there;
   join(there);

@@ -110,7 +110,7 @@ struct WebSocketOptions {
   // A ping is sent when nothing arrived for this long, or up to twice as long. If nothing arrives
   // for as long again, the connection is closed. Zero is none.
   Nanos ping_after{30'000'000'000};
-  // How long the peer may take to respond to close().
+  // How long the peer may take to respond to close(), and then to end the connection.
   Nanos close_timeout{5'000'000'000};
 
   // Supported subprotocols, most preferred first. A server selects the first one that the client

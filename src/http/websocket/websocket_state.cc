@@ -278,10 +278,10 @@ void WebSocketState::on_silence() {
 
 // ---- the end
 
-// Without room for a close frame it closes without one.
+// Without room for a close frame it closes without one, and so it does if the Stream has failed.
 void WebSocketState::close(CloseCode code, std::string_view reason) {
   if (extras_ != nullptr && extras_->connecting != nullptr) return extras_->connecting->cancel();
-  if (!is_writable()) return;
+  if (has_sent_close_ || is_over_) return;
   is_over_ = !write_close(code, reason);
   stream_.set_deadline(options().close_timeout);
   is_over_ ? stream_.close() : stream_.resume();
