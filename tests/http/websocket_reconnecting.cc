@@ -183,6 +183,18 @@ TEST_F(ReconnectingWebSockets, ReconnectsWhenAsked) {
   EXPECT_EQ(log_.lines, (Lines{"open", "open"}));
 }
 
+TEST_F(ReconnectingWebSockets, FailuresAreResetWhenSteadyConnectionReconnects) {
+  const Address address = address_;
+  server_.reset();
+  connect({.steady_after = 0ns});
+  run_until_noted("lost", 2);
+  listen(address);
+  run_until_noted("open");
+  EXPECT_GE(log_.socket->failures(), 2u);
+  log_.socket->reconnect();
+  EXPECT_EQ(log_.socket->failures(), 0u);
+}
+
 TEST_F(ReconnectingWebSockets, MemoryIsFlatOverManyConnections) {
   connect({.steady_after = 0ns});
   run_until_noted("open");

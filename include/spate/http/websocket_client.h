@@ -76,7 +76,7 @@ struct WebSocketClientOptions {
   Nanos first_delay{500'000'000};         // After one failure.
   Nanos max_delay{30'000'000'000};
   double jitter = 0.5;                    // The share of a delay that is random, 0 ... 1.
-  Nanos steady_after{5'000'000'000};      // A connection of this age resets the count of failures.
+  Nanos steady_after{5'000'000'000};      // The end of an older connection resets the failures.
   std::uint32_t max_failures = 0;         // Stops after so many consecutive failures; 0: never.
   std::size_t max_waiting = 1024 * 1024;  // Bytes of messages that wait. 0: none may wait.
 };
@@ -119,7 +119,8 @@ class SPATE_EXPORT WebSocketClient {
   // Valid until the next callback.
   const WebSocket& socket() const;
 
-  // Closes the connection if there is one, and connects at once. Does nothing after close().
+  // Closes the connection if there is one, as ~WebSocket() does, and connects at once. on_lost() is
+  // not called, and no failure is counted. Does nothing after close() or on_closed().
   void reconnect();
   // Ends for good: closes the connection as WebSocket::close(), and drops the messages that wait.
   // on_closed() follows.

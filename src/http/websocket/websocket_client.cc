@@ -54,6 +54,7 @@ class WebSocketClientState final : public WebSocketHandler,
   }
   void reconnect() {
     if (is_over_) return;
+    if (ends_steady()) failures_ = 0;
     socket_ = WebSocket();
     if (attempt()) wait();
   }
@@ -102,8 +103,7 @@ class WebSocketClientState final : public WebSocketHandler,
   }
   void on_closed(CloseCode code, std::string_view reason, std::error_code error) override {
     if (is_over_) return finish({});
-    const bool was_steady = std::exchange(is_connected_, false) &&
-                            client_.loop().now() - connected_at_ >= options_.steady_after;
+    const bool was_steady = ends_steady();
     if (was_steady) failures_ = 0;
     if (error == HttpError::https_without_tls || (!was_steady && counts_too_many()))
       return finish(error ? error : make_error_code(Error::ended));
@@ -111,6 +111,10 @@ class WebSocketClientState final : public WebSocketHandler,
     call([&] { handler_.on_lost(code, reason, error); });
   }
 
+  bool ends_steady() {
+    return std::exchange(is_connected_, false) &&
+           client_.loop().now() - connected_at_ >= options_.steady_after;
+  }
   bool counts_too_many() { return ++failures_ == options_.max_failures; }
   void wait() {
     timer_.start(
