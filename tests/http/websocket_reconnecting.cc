@@ -31,6 +31,11 @@ struct FeedLog final : http::WebSocketClientHandler {
     note("open");
   }
   void on_message(MessageKind, Bytes bytes) override { note(std::string(text_of(bytes))); }
+  void on_drained() override {
+    EXPECT_FALSE(socket->socket().is_full());
+    EXPECT_EQ(socket->waiting(), 0u);
+    ++drained;
+  }
   void on_lost(CloseCode, std::string_view, std::error_code) override { note("lost"); }
   void on_closed(std::error_code error) override {
     closed = error;
@@ -44,6 +49,7 @@ struct FeedLog final : http::WebSocketClientHandler {
   std::optional<WebSocketClient> socket;
   std::string greeting;
   std::vector<std::string> lines;
+  int drained = 0;
   std::error_code closed;
   std::function<void(const std::string& line)> when_noted;
 };
@@ -115,6 +121,43 @@ TEST_F(ReconnectingWebSockets, QueueOfWaitingMessagesIsLimited) {
   run_until_noted("much longer");
   connect({.max_waiting = 0});
   EXPECT_FALSE(log_.socket->send(""));
+}
+
+// They exceed the queue of the connection, and the buffers of the kernel.
+TEST_F(ReconnectingWebSockets, WaitingMessagesDoNotOverfillQueueOfConnection) {
+  constexpr int kMessages = 24;
+  const std::string message(1'000'000, 'x');
+  for (const WhenFull when_full : {WhenFull::close, WhenFull::drop}) {
+    log_ = FeedLog();
+    connect({.socket = {.limits = {.max = 3'000'000, .when_full = when_full}},
+             .max_waiting = kMessages * message.size()});
+    for (int i = 0; i < kMessages; ++i) EXPECT_TRUE(log_.socket->send(message));
+    EXPECT_EQ(log_.socket->waiting(), kMessages * message.size());
+    run_until_noted(message, kMessages);
+    EXPECT_EQ(log_.lines.front(), "open");
+    EXPECT_EQ(log_.lines.size(), 1u + kMessages);
+    EXPECT_GT(log_.drained, 0);
+  }
+}
+
+// The queue has room for each of the two messages, but not for both, and is not full.
+TEST_F(ReconnectingWebSockets, LongWaitingMessageFollowsWhenQueueIsEmpty) {
+  log_.greeting = std::string(1'500, 'g');
+  const std::string message(9'900, 'x');
+  for (const WhenFull when_full : {WhenFull::close, WhenFull::drop}) {
+    log_.lines.clear();
+    connect({.socket = {
+                 .limits = {.low = 1'000, .high = 2'000, .max = 10'000, .when_full = when_full}}});
+    EXPECT_TRUE(log_.socket->send(message));
+    run_until_noted(message);
+    EXPECT_EQ(log_.lines, (Lines{"open", log_.greeting, message}));
+  }
+}
+
+TEST_F(ReconnectingWebSockets, MessageThatFitsIntoNoQueueDoesNotWait) {
+  connect({.socket = {.limits = {.low = 1'000, .high = 2'000, .max = 10'000}}});
+  EXPECT_FALSE(log_.socket->send(std::string(10'001, 'x')));
+  EXPECT_EQ(log_.socket->waiting(), 0u);
 }
 
 TEST_F(ReconnectingWebSockets, ReconnectsUntilServerIsBack) {

@@ -12,12 +12,14 @@
 // the delay doubles with each consecutive failure, random jitter shortens it, and a connection that
 // ends within `steady_after` counts as a failure.
 //
-// Messages that are sent without a connection wait for one, up to `max_waiting` bytes. Messages
-// that were passed to a connection which then fails may be lost: repeat them in on_open() if the
-// protocol needs it.
+// Messages that are sent without a connection wait for one, up to `max_waiting` bytes. They are
+// passed to it in order, as its queue has room; until then, further messages wait after them.
+// Messages that were passed to a connection which then fails may be lost: repeat them in on_open()
+// if the protocol needs it. The WebSocketClient sends no message twice.
 //
-// Ownership: a handle; moving it moves the connection. Destroying it closes, as ~WebSocket() does;
-// no callback follows. The Client and the handler must outlive it.
+// Ownership: a handle; moving it moves the connection. Destroying it closes, as ~WebSocket() does,
+// and drops the messages that wait; no callback follows. The Client and the handler must outlive
+// it.
 // Threads: the loop's thread only.
 // Callbacks: called by the loop, never from inside a function of the WebSocketClient. Inside them
 // everything is allowed, destroying the WebSocketClient and the handler included.
@@ -50,14 +52,18 @@ class SPATE_EXPORT WebSocketClientHandler {
   virtual void on_open() {}
   // Receives a whole message. A text is valid UTF-8.
   virtual void on_message(MessageKind kind, Bytes bytes) = 0;
-  // Called when the queue of the connection has drained, as WebSocketHandler::on_drained().
+  // Called when the queue of the connection has drained, as WebSocketHandler::on_drained(), and no
+  // message waits.
   virtual void on_drained() {}
   // Called when a connection has ended or an attempt has failed, with the arguments of
   // WebSocketHandler::on_closed(). WebSocketClient::retry_in() is the time to the next attempt.
+  // After the last attempt on_closed() is called instead.
   virtual void on_lost(CloseCode /*code*/, std::string_view /*reason*/, std::error_code /*error*/) {
   }
-  // Called last, at most once. No error after close(); otherwise that of the last attempt, after
-  // `max_failures`, or if no other attempt would help (HttpError::https_without_tls).
+  // Called last, at most once; the messages that wait were dropped. No error after close().
+  // Otherwise that of the last attempt, after `max_failures`, or if no other attempt would help
+  // (HttpError::https_without_tls). It is Error::ended if the server closed the last connection
+  // without an error.
   virtual void on_closed(std::error_code error) = 0;
 
  protected:
@@ -103,20 +109,22 @@ class SPATE_EXPORT WebSocketClient {
                                          WebSocketClientOptions options = {});
 
   // Sends a message, or queues it until there is a connection. False if it does not fit into the
-  // queue (WhenFull::drop, or `max_waiting`), after close(), and when memory runs out.
+  // queue (of the connection, or `max_waiting`), if the connection fails in this call, after
+  // close() or on_closed(), and when memory runs out. With WhenFull::close, a message that does not
+  // fit ends the connection. A message longer than `socket.limits.max` does not wait.
   bool send(MessageKind kind, Bytes bytes);
   bool send(std::string_view text) { return send(MessageKind::text, bytes_of(text)); }
 
   // Returns true if a connection is open and writable.
   bool is_open() const;
-  // Returns the bytes of the messages that wait for a connection.
+  // Returns the bytes of the messages that wait for a connection, or for room in its queue.
   std::size_t waiting() const;
   // Returns the time to the next attempt; zero unless waiting.
   Nanos retry_in() const;
   // Returns the number of consecutive failures.
   std::uint32_t failures() const;
-  // Returns the present connection, for its protocol, queue and addresses; an empty one without it.
-  // Valid until the next callback.
+  // Returns the present connection, for its protocol, queue and addresses. Without it, returns a
+  // closed one, which may be empty. Valid until the next callback.
   const WebSocket& socket() const;
 
   // Closes the connection if there is one, as ~WebSocket() does, and connects at once. on_lost() is

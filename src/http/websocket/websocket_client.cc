@@ -7,6 +7,7 @@
 
 #include "base/abandonable.h"
 #include "base/backoff.h"
+#include "http/codec/websocket_frame.h"
 #include "spate/assert.h"
 #include "spate/http/error.h"
 #include "spate/timer.h"
@@ -62,8 +63,7 @@ class WebSocketClientState final : public WebSocketHandler,
   bool send(MessageKind kind, Bytes bytes) {
     if (is_over_) return false;
     if (socket_.is_writable() && (in_open_ || waiting_.empty())) return socket_.send(kind, bytes);
-    if (bytes.size() > options_.max_waiting - waiting_bytes_) return false;
-    if (options_.max_waiting == 0) return false;
+    if (!may_wait(bytes.size())) return false;
     waiting_.push_back({kind, std::string(text_of(bytes))});
     waiting_bytes_ += bytes.size();
     return true;
@@ -97,9 +97,10 @@ class WebSocketClientState final : public WebSocketHandler,
   void on_message(MessageKind kind, Bytes bytes) override {
     call([&] { handler_.on_message(kind, bytes); });
   }
+  void on_pong(Bytes) override { flush(); }
   void on_drained() override {
     flush();
-    if (waiting_.empty()) call([this] { handler_.on_drained(); });
+    if (waiting_.empty() && !socket_.is_full()) call([this] { handler_.on_drained(); });
   }
   void on_closed(CloseCode code, std::string_view reason, std::error_code error) override {
     if (is_over_) return finish({});
@@ -124,9 +125,19 @@ class WebSocketClientState final : public WebSocketHandler,
     if (is_over_) return finish({});
     if (attempt()) wait();
   }
+  bool may_wait(std::size_t size) const {
+    return options_.max_waiting != 0 && size <= options_.max_waiting - waiting_bytes_ &&
+           size + kMostFrameHead <= options_.socket.limits.max;
+  }
+  bool fits(std::size_t size) const {
+    return socket_.queued() + size + kMostFrameHead <= options_.socket.limits.max;
+  }
+  // A message for which the queue has no room would be dropped, or end the connection. The queue
+  // reports that it has drained only if it was full, so the pong to a ping after it shows that.
   void flush() {
-    while (!waiting_.empty() && socket_.is_writable()) {
+    while (!waiting_.empty() && socket_.is_writable() && !socket_.is_full()) {
       const Message& first = waiting_.front();
+      if (!fits(first.bytes.size())) return void(socket_.ping());
       if (!socket_.send(first.kind, bytes_of(first.bytes))) return;
       waiting_bytes_ -= first.bytes.size();
       waiting_.pop_front();
