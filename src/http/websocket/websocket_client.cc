@@ -117,9 +117,11 @@ class WebSocketClientState final : public WebSocketHandler,
            client_.loop().now() - connected_at_ >= options_.steady_after;
   }
   bool counts_too_many() { return ++failures_ == options_.max_failures; }
+  // Without memory for the timer, retries in the next turn.
   void wait() {
-    timer_.start(
-        backoff_.after(failures_, options_.first_delay, options_.max_delay, options_.jitter));
+    const Nanos delay =
+        backoff_.after(failures_, options_.first_delay, options_.max_delay, options_.jitter);
+    if (!timer_.start(delay)) timer_.feed();
   }
   void on_timer() {
     if (is_over_) return finish({});
