@@ -115,9 +115,9 @@ struct CallOptions {
 // information.
 class SPATE_EXPORT CallHandler {
  public:
-  // Called once, with CallOptions::upload, when the header section was sent; with
-  // `expect_continue`, when the server also requested the body or did not respond in time. Bytes
-  // that were written earlier are queued until then.
+  // Called once, with CallOptions::upload, when the header section was sent, and before
+  // on_response(); with `expect_continue`, when the server also requested the body or did not
+  // respond in time. Bytes that were written earlier are queued until then.
   virtual void on_upload() {}
   // Called for an interim (1xx) response such as 103, never for 100 and 101. Valid until it
   // returns.

@@ -381,11 +381,15 @@ void CallState::resume() {
   if (has_more_ || carrier_->has_kept()) core_->settle_later(*this);
 }
 
+void CallState::report_upload() {
+  if (std::exchange(wants_upload_, false) && handler_ != nullptr) handler_->on_upload();
+}
+
 // Called by the loop: makes the calls that were not allowed inside a call of the user.
 void CallState::settle() {
   const Ref<CallState> self(this);
   if (pending_error) return core_->fail(*this, pending_error);
-  if (std::exchange(wants_upload_, false) && handler_ != nullptr) handler_->on_upload();
+  report_upload();
   if (is_open() && wants_room_ && !is_full()) {
     wants_room_ = false;
     if (handler_ != nullptr) handler_->on_drained();

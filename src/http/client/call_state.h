@@ -173,6 +173,8 @@ class CallState final : public Counted,
   void report_end();
   void report_closed(std::error_code error);
   void report_upgraded(Stream stream);
+  // Calls on_upload() if it is due: by the loop, or before a response that arrives earlier.
+  void report_upload();
   void settle();
   void forget_user();
   // Valid until the Call is destroyed.

@@ -112,7 +112,8 @@ std::size_t ClientHttp1::on_data(Bytes bytes) {
 }
 
 std::size_t ClientHttp1::take(CallState& call, Bytes bytes) {
-  if (call.is_paused()) return 0;
+  call.report_upload();
+  if (!carries(call) || call.is_paused()) return 0;
   return is_in_body_ ? take_body(call, bytes) : take_head(call, bytes);
 }
 

@@ -68,6 +68,8 @@ void Http2Call::take_head(ResponseHead& head, Http2End end) {
   if (!call_) return;
   const Ref<CallState> call(call_.get());
   set(kHasReceived);
+  call->report_upload();
+  if (!carries(*call)) return;
   Framing framing;
   if (frame_response(head, call->method(), framing)) return refuse();
   if (is_informational(head.status)) {
