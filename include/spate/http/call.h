@@ -189,7 +189,7 @@ class SPATE_EXPORT Call {
   // if it was already ended or the call is over.
   bool end(Fields trailers = {});
   // True from the time when more than 256 KiB wait to be sent until 64 KiB are left; on_drained()
-  // is called then.
+  // is called then. False when the call is over.
   bool is_full() const;
 
   // ---- the body of the response

@@ -362,6 +362,7 @@ void CallState::fail_later(std::error_code error) {
 }
 
 bool CallState::is_full() const {
+  if (core_ == nullptr) return false;
   return body_.waiting() > kHigh || (carrier_ != nullptr && carrier_->is_full());
 }
 
