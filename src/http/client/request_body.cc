@@ -51,8 +51,9 @@ void RequestBody::append(Buffer&& buffer) {
 
 bool RequestBody::end(Fields trailers) {
   has_ended_ = true;
-  trailers_ = std::move(trailers);
-  return may_be_trailers(trailers_) && (content_ == Content::unsized || taken_ == size_);
+  may_send_end_ = may_be_trailers(trailers) && (content_ == Content::unsized || taken_ == size_);
+  if (content_ == Content::unsized) trailers_ = std::move(trailers);
+  return may_send_end_;
 }
 
 // ---- sending
@@ -83,7 +84,7 @@ bool RequestBody::send_held(Stream& stream) {
 
 bool RequestBody::send_upload(Stream& stream) {
   if (!rest_.empty() && !stream.is_full() && !send_rest(stream)) return false;
-  const bool is_at_end = content_ == Content::unsized && has_ended_ && rest_.empty();
+  const bool is_at_end = content_ == Content::unsized && may_send_end_ && rest_.empty();
   return !is_at_end || is_end_sent_ || send_end(stream);
 }
 
@@ -113,7 +114,7 @@ bool RequestBody::is_sent() const {
 bool RequestBody::is_last(std::uint64_t size) const {
   if (size < ready()) return false;
   if (!is_upload_) return true;
-  return content_ == Content::sized ? taken_ == size_ : has_ended_;
+  return content_ == Content::sized ? taken_ == size_ : may_send_end_;
 }
 
 void RequestBody::take(std::span<std::byte> target) {

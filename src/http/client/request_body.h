@@ -35,7 +35,6 @@ class RequestBody {
   void append(Buffer&& buffer);
   // Ends the upload. False if its size is wrong, or if the trailers may not be sent.
   bool end(Fields trailers);
-  bool has_ended() const { return has_ended_; }
   std::size_t waiting() const { return is_upload_ ? rest_.size() : 0; }
 
   // ---- sending
@@ -69,7 +68,8 @@ class RequestBody {
   Content content_ = Content::none;
   bool is_upload_ = false;
   bool has_begun_ = false;
-  bool has_ended_ = false;  // The user has ended the upload.
+  bool has_ended_ = false;     // The user has ended the upload,
+  bool may_send_end_ = false;  // and its size and trailers are valid.
   bool is_end_sent_ = false;
   std::uint64_t size_ = 0;
   std::uint64_t taken_ = 0;  // Bytes of the upload.
