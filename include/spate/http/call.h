@@ -196,7 +196,8 @@ class SPATE_EXPORT Call {
 
   // While paused, nothing is read, and the end of the body or of the call is not reported. The end
   // or loss of an HTTP/1.1 server is not noticed. With HTTP/2 a loss is noticed, unless the whole
-  // response arrived before, and other calls continue. The deadline keeps running.
+  // response arrived before, and other calls continue; on_informational() and on_response() may
+  // also be called. The deadline keeps running.
   void pause();
   void resume();
 
