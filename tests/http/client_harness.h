@@ -128,11 +128,9 @@ inline http::Fields fields_of(
   return fields;
 }
 
-class HttpClientTest : public ::testing::Test {
+class ClientTest : public ::testing::Test {
  protected:
   static constexpr std::string_view kUrl = "http://a.example/";
-
-  HttpClientTest() { make_client(); }
 
   // Replaces the client.
   void make_client(http::ClientOptions options = {}) {
@@ -140,21 +138,51 @@ class HttpClientTest : public ::testing::Test {
       opened.push_back(std::string(host) + ":" + std::to_string(port));
       if (open_error) return std::unexpected(open_error);
       auto [mine, theirs] = must(Stream::memory_pair(loop_));
-      peers.push_back(std::make_unique<Peer>(std::move(theirs)));
-      peers.back()->on_request = on_request;
+      accept(std::move(theirs));
       return std::move(mine);
     };
     client_ = must(http::Client::create(loop_, std::move(options)));
   }
-  void turns(int count = 30) {
+  // Receives the other end of each connection of the client.
+  virtual void accept(Stream stream) = 0;
+
+  void turns(int count = 60) {
     for (int i = 0; i < count; ++i) loop_.run(Run::no_wait);
   }
   void pass(Nanos time) {
     clock_.advance(time);
     turns();
   }
-  http::Call fetch(Outcome& outcome, http::CallOptions options = {}) {
-    return client_.fetch(kUrl, outcome.note(), std::move(options));
+  http::Call fetch(Outcome& outcome, http::CallOptions options = {}, std::string_view url = kUrl) {
+    return client_.fetch(url, outcome.note(), std::move(options));
+  }
+  // Returns the error with which it fails, from the loop.
+  std::error_code refused(std::string_view url, http::CallOptions options = {}) {
+    Outcome outcome;
+    const http::Call call = fetch(outcome, std::move(options), url);
+    EXPECT_FALSE(outcome.is_there());
+    turns();
+    EXPECT_EQ(outcome.times, 1);
+    return outcome.error();
+  }
+
+  ScriptedClock clock_;
+  std::unique_ptr<Loop> owned_ = must(Loop::create({.clock = &clock_}));
+  Loop& loop_ = *owned_;
+  http::CookieJar jar_;
+  std::vector<std::string> opened;
+  std::error_code open_error;
+  http::Client client_;
+};
+
+// A client whose connections end at Peers.
+class HttpClientTest : public ClientTest {
+ protected:
+  HttpClientTest() { make_client(); }
+
+  void accept(Stream stream) override {
+    peers.push_back(std::make_unique<Peer>(std::move(stream)));
+    peers.back()->on_request = on_request;
   }
   // Returns the header section and body that are sent for it.
   std::string sent(std::string_view url, http::CallOptions options = {}) {
@@ -163,15 +191,6 @@ class HttpClientTest : public ::testing::Test {
     turns();
     EXPECT_FALSE(outcome.is_there()) << outcome.error().message();
     return peers.empty() ? "" : peers.back()->heard();
-  }
-  // Returns the error with which it fails, from the loop.
-  std::error_code refused(std::string_view url, http::CallOptions options = {}) {
-    Outcome outcome;
-    const http::Call call = client_.fetch(url, outcome.note(), std::move(options));
-    EXPECT_FALSE(outcome.is_there());
-    turns();
-    EXPECT_EQ(outcome.times, 1);
-    return outcome.error();
   }
   Peer& peer(std::size_t index = 0) { return *peers.at(index); }
   // Sends a GET, and `answer` as its response.
@@ -191,15 +210,8 @@ class HttpClientTest : public ::testing::Test {
     peers.back()->heard();
   }
 
-  ScriptedClock clock_;
-  std::unique_ptr<Loop> owned_ = must(Loop::create({.clock = &clock_}));
-  Loop& loop_ = *owned_;
-  http::CookieJar jar_;
   std::vector<std::unique_ptr<Peer>> peers;
-  std::vector<std::string> opened;
   std::function<void(Peer&)> on_request;  // Called for the peer of each new connection.
-  std::error_code open_error;
-  http::Client client_;
 };
 
 }  // namespace spate::testing

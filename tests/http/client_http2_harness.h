@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "http/client_harness.h"
+#include "http/client_pair_harness.h"
 #include "http/http2_frames.h"
 #include "spate/http/http2.h"
-#include "spate/http/server.h"
 
 namespace spate::testing {
 
@@ -52,45 +52,12 @@ class Http2PeerTest : public HttpClientTest {
   Heard heard(std::size_t index = 0) { return Heard(peer(index).received); }
 };
 
-// As above, but they end at a Server.
-class Http2PairTest : public ::testing::Test {
+// A client of HTTP/2 with prior knowledge whose connections end at a Server.
+class Http2PairTest : public ClientPairTest {
  protected:
-  Http2PairTest() { begin({}, {}); }
-
-  void begin(http::ClientOptions options, const http::Http2Options& of_server,
-             const http::Http2Options& of_client = {}) {
-    http::ServerOptions serving;
-    serving.http2 = must(http::Http2::create(of_server));
-    server_ = must(http::Server::create(
-        loop_, [this](http::Exchange exchange) { on_request(std::move(exchange)); },
-        std::move(serving)));
-    options.http2 = must(http::Http2::create(of_client));
-    options.http2_without_tls = true;
-    options.open = [this](std::string_view, std::uint16_t) -> Result<Stream> {
-      ++opened;
-      auto [mine, theirs] = must(Stream::memory_pair(loop_));
-      server_.add(std::move(theirs));
-      return std::move(mine);
-    };
-    client_ = must(http::Client::create(loop_, std::move(options)));
+  Http2PairTest() : ClientPairTest(HttpProtocol::http2) {
+    on_request = [](http::Exchange exchange) { exchange.respond("hello\n"); };
   }
-  void turns(int count = 60) {
-    for (int i = 0; i < count; ++i) loop_.run(Run::no_wait);
-  }
-  http::Call fetch(Outcome& outcome, http::CallOptions options = {},
-                   std::string_view url = "http://a.example/") {
-    return client_.fetch(url, outcome.note(), std::move(options));
-  }
-
-  ScriptedClock clock_;
-  std::unique_ptr<Loop> owned_ = must(Loop::create({.clock = &clock_}));
-  Loop& loop_ = *owned_;
-  http::Server server_;
-  std::function<void(http::Exchange)> on_request = [](http::Exchange exchange) {
-    exchange.respond("hello\n");
-  };
-  int opened = 0;
-  http::Client client_;
 };
 
 }  // namespace spate::testing

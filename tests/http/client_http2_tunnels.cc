@@ -62,7 +62,7 @@ class ClientTunnels : public Http2PairTest {
     const http::Call call = fetch(outcome);
     turns();
     EXPECT_EQ(outcome.text(), "hello\n");
-    EXPECT_EQ(opened, 1);
+    EXPECT_EQ(opened.size(), 1u);
   }
 
   Hearer here_;
@@ -150,7 +150,7 @@ TEST_F(ClientTunnels, ManyTunnelsMayBeOpenAtOnce) {
     calls.push_back(client_.send("http://a.example/", *hearers.back(), {.upgrade = "talk"}));
   }
   turns(200);
-  EXPECT_EQ(opened, 3);
+  EXPECT_EQ(opened.size(), 3u);
   std::vector<std::unique_ptr<TunnelEnd>> mine;
   for (const auto& hearer : hearers) {
     ASSERT_THAT(hearer->told, ElementsAre("upgraded talk"));
@@ -496,7 +496,7 @@ TEST_F(ClientTunnels, TunnelsLoseNoData) {
     EXPECT_FALSE(mine_->recorder.error) << mine_->recorder.error.message();
     EXPECT_FALSE(there_->recorder.error);
   }
-  EXPECT_EQ(opened, 1);
+  EXPECT_EQ(opened.size(), 1u);
 }
 
 // ---- servers that are not ours

@@ -58,7 +58,7 @@ TEST_F(ClientHttp2WebSockets, WebSocketWorksAlongsideCalls) {
   EXPECT_EQ(outcome.text(), "hello\n");
   EXPECT_THAT(there_.told, ElementsAre("text there"));
   EXPECT_THAT(here_.told, ElementsAre("open", "binary back"));
-  EXPECT_EQ(opened, 1);
+  EXPECT_EQ(opened.size(), 1u);
 }
 
 TEST_F(ClientHttp2WebSockets, ClientClosesWebSocket) {
@@ -99,7 +99,7 @@ TEST_F(ClientHttp2WebSockets, AbortedWebSocketSendsNoCloseFrame) {
   there_.socket.abort();
   turns();
   EXPECT_EQ(here_.error, std::errc::connection_reset);
-  EXPECT_EQ(opened, 1);
+  EXPECT_EQ(opened.size(), 1u);
 }
 
 TEST_F(ClientHttp2WebSockets, DrainingServerIsReported) {

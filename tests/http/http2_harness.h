@@ -9,6 +9,7 @@
 
 #include "http/harness.h"
 #include "http/http2_client.h"
+#include "http/kept.h"
 #include "spate/http/http2.h"
 
 namespace spate::testing {
@@ -39,38 +40,6 @@ class Http2ServerTest : public HttpServerTest {
     turns();
     return client->answers[id];
   }
-};
-
-// Keeps its exchange, and records its callbacks.
-class Kept final : public http::ExchangeHandler {
- public:
-  explicit Kept(http::Exchange given) : exchange(std::move(given)) { exchange.start(*this); }
-
-  void on_body(Bytes bytes) override { body += text_of(bytes); }
-  void on_body_end(const http::FieldsView& fields) override {
-    is_ended = true;
-    if (!fields.empty())
-      trailer = std::string(fields.at(0).name) + "=" + std::string(fields.at(0).value);
-  }
-  void on_client_end() override { has_client_ended = true; }
-  void on_drained() override {
-    ++drained;
-    if (when_drained) when_drained();
-  }
-  void on_closed(std::error_code why) override {
-    is_closed = true;
-    error = why;
-  }
-
-  http::Exchange exchange;
-  std::function<void()> when_drained;
-  std::string body;
-  std::string trailer;
-  std::error_code error;
-  int drained = 0;
-  bool is_ended = false;
-  bool is_closed = false;
-  bool has_client_ended = false;
 };
 
 }  // namespace spate::testing
