@@ -164,45 +164,6 @@ TEST_F(ClientHttp2Peers, NoStreamIsOpenedAfterGoaway) {
   EXPECT_EQ(a.text(), "ok");
 }
 
-TEST_F(ClientHttp2Peers, GetIsRetriedWhenUsedConnectionCloses) {
-  begin2();
-  Outcome a, b;
-  const http::Call first = fetch(a), second = post(b);
-  turns();
-  peer().stream().end();
-  turns();
-  EXPECT_EQ(b.error(), std::errc::connection_reset);
-  ASSERT_EQ(peers.size(), 2u);
-  greet(peer(1));
-  peer(1).answer(answer_of(1));
-  turns();
-  EXPECT_EQ(a.text(), "ok");
-  EXPECT_EQ(client_.metrics().repeated, 1u);
-}
-
-TEST_F(ClientHttp2Peers, NothingIsRetriedFromFreshConnection) {
-  Outcome a;
-  const http::Call call = fetch(a);
-  turns();
-  peer().stream().end();
-  turns();
-  EXPECT_EQ(a.error(), std::errc::connection_reset);
-  EXPECT_EQ(peers.size(), 1u);
-}
-
-TEST_F(ClientHttp2Peers, StartedResponseIsNotRetried) {
-  begin2();
-  Outcome a;
-  const http::Call call = fetch(a);
-  turns();
-  peer().answer(head_of(3) + frame(kData, 0, 3, "part"));
-  turns();
-  peer().stream().end();
-  turns();
-  EXPECT_EQ(a.error(), HttpError::response_truncated);
-  EXPECT_EQ(peers.size(), 1u);
-}
-
 // ---- a server that stops answering
 
 TEST_F(ClientHttp2Peers, CallAfterDeadlineInSilenceUsesNewConnection) {
