@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/fault.h"
-#include "http/client_harness.h"
+#include "http/client_pair_harness.h"
 #include "spate/offload.h"
 #include "support/own_tree.h"
 
@@ -20,7 +20,7 @@ namespace {
 using http::Download;
 using http::Status;
 
-class Downloading : public HttpClientTest {
+class Downloading : public ClientProtocolTest {
  protected:
   Downloading() { tree_.write("a", "old"); }
 
@@ -47,8 +47,11 @@ class Downloading : public HttpClientTest {
     const std::filesystem::directory_iterator entries(tree_.root());
     return static_cast<std::size_t>(std::distance(std::filesystem::begin(entries), {}));
   }
-  static std::string head(std::size_t size) {
-    return "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(size) + "\r\n\r\n";
+  // Begins a response of this size, and sends a part of its body.
+  void answer_in_part(std::size_t size, std::string_view part) {
+    EXPECT_TRUE(kept_.back()->exchange.begin(Status::ok, {}, size));
+    EXPECT_TRUE(kept_.back()->exchange.write(part));
+    turns();
   }
 
   OwnTree tree_;
@@ -57,30 +60,29 @@ class Downloading : public HttpClientTest {
   int calls_ = 0;
 };
 
-TEST_F(Downloading, BodyBecomesFile) {
+TEST_P(Downloading, BodyBecomesFile) {
   const Download download = begin();
   const std::string body(200'000, 'd');
-  peer().answer(head(body.size()) + body);
+  answer(Status::ok, body);
   wait_for_end();
   EXPECT_EQ(result_, Status::ok);
   EXPECT_EQ(contents(), body);
   EXPECT_EQ(count_of_files(), 1u);
 }
 
-TEST_F(Downloading, OtherStatusLeavesOldFile) {
+TEST_P(Downloading, OtherStatusLeavesOldFile) {
   const Download download = begin();
-  peer().answer("HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone");
+  answer(Status::not_found, "none");
   wait_for_end();
   EXPECT_EQ(result_, Status::not_found);
   EXPECT_EQ(contents(), "old");
   EXPECT_EQ(count_of_files(), 1u);
 }
 
-TEST_F(Downloading, CutOffBodyLeavesOldFile) {
+TEST_P(Downloading, CutOffBodyLeavesOldFile) {
   const Download download = begin();
-  peer().answer(head(100) + "begin");
-  turns();
-  peer().stream().abort();
+  answer_in_part(100, "begin");
+  kept_.back()->exchange.abort();
   wait_for_end();
   EXPECT_FALSE(result_);
   pool_.reset();  // Waits for the running operation.
@@ -88,22 +90,22 @@ TEST_F(Downloading, CutOffBodyLeavesOldFile) {
   EXPECT_EQ(count_of_files(), 1u);
 }
 
-TEST_F(Downloading, LongBodyLeavesOldFile) {
+TEST_P(Downloading, LongBodyLeavesOldFile) {
   http::CallOptions options;
   options.max_body = 3;
   const Download download = begin(std::move(options));
-  peer().answer(head(4) + "four");
+  answer(Status::ok, "four");
   wait_for_end();
   EXPECT_FALSE(result_);
   EXPECT_EQ(contents(), "old");
 }
 
-TEST_F(Downloading, FailedWriteIsReported) {
+TEST_P(Downloading, FailedWriteIsReported) {
   FaultPlan plan;
   plan.fail_nth(SystemCall::file_write, 1, ENOSPC);
   const FaultScope scope(plan);
   const Download download = begin();
-  peer().answer(head(5) + "hello");
+  answer(Status::ok, "hello");
   wait_for_end();
   EXPECT_EQ(result_.error(), std::error_code(ENOSPC, std::system_category()));
   EXPECT_EQ(calls_, 1);
@@ -111,7 +113,7 @@ TEST_F(Downloading, FailedWriteIsReported) {
   EXPECT_EQ(count_of_files(), 1u);
 }
 
-TEST_F(Downloading, CancelledDownloadLeavesNothing) {
+TEST_P(Downloading, CancelledDownloadLeavesNothing) {
   std::latch reached(1);
   std::latch held(1);
   FaultPlan plan;
@@ -121,8 +123,7 @@ TEST_F(Downloading, CancelledDownloadLeavesNothing) {
   });
   const FaultScope scope(plan);
   Download download = begin();
-  peer().answer(head(100) + "hello");
-  turns();
+  answer_in_part(100, "hello");
   reached.wait();
   EXPECT_EQ(count_of_files(), 2u);
   download.cancel();
@@ -134,7 +135,7 @@ TEST_F(Downloading, CancelledDownloadLeavesNothing) {
   EXPECT_EQ(count_of_files(), 1u);
 }
 
-TEST_F(Downloading, SlowDiskPausesServer) {
+TEST_P(Downloading, SlowDiskPausesServer) {
   std::latch reached(1);
   std::latch held(1);
   FaultPlan plan;
@@ -145,17 +146,20 @@ TEST_F(Downloading, SlowDiskPausesServer) {
   const FaultScope scope(plan);
   const Download download = begin();
   const std::string body(8 << 20, 'z');
-  peer().answer(head(body.size()) + body.substr(0, 1'000));
-  turns();
+  answer_in_part(body.size(), body.substr(0, 1'000));
   reached.wait();
-  peer().answer(std::string_view(body).substr(1'000));
+  http::Exchange& exchange = kept_.back()->exchange;
+  EXPECT_TRUE(exchange.write(std::string_view(body).substr(1'000)));
   turns(200);
-  EXPECT_GT(peer().stream().queued(), std::size_t{4 << 20}) << "the client did not stop reading";
+  EXPECT_GT(exchange.queued(), std::size_t{4 << 20}) << "the client did not stop reading";
+  EXPECT_TRUE(exchange.end());
   held.count_down();
   wait_for_end();
   EXPECT_EQ(result_, Status::ok);
   EXPECT_EQ(contents(), body);
 }
+
+INSTANTIATE_TEST_SUITE_P(Protocols, Downloading, kProtocols, name_of_protocol);
 
 }  // namespace
 }  // namespace spate::testing
