@@ -31,6 +31,12 @@ inline std::string answer_of(std::uint32_t stream, std::string_view body = "ok")
 inline std::string setting(char id, std::uint32_t value) {
   return frame(kSettings, 0, 0, std::string{0, id} + number(value));
 }
+inline std::string go_away(std::uint32_t last, std::uint32_t code = 0) {
+  return frame(kGoAway, 0, 0, number(last) + number(code));
+}
+inline std::string reset_of(std::uint32_t stream, std::uint32_t code) {
+  return frame(kReset, 0, stream, number(code));
+}
 
 // A client of HTTP/2 with prior knowledge whose connections end at Peers.
 class Http2PeerTest : public HttpClientTest {
@@ -48,6 +54,16 @@ class Http2PeerTest : public HttpClientTest {
     peer.answer(settings);
     peer.answer(frame(kSettings, 1, 0));
     turns();
+  }
+  // Makes a connection that has answered once.
+  void begin2() {
+    Outcome outcome;
+    const http::Call call = fetch(outcome);
+    turns();
+    greet(peer());
+    peer().answer(answer_of(1));
+    turns();
+    ASSERT_EQ(outcome.text(), "ok");
   }
   Heard heard(std::size_t index = 0) { return Heard(peer(index).received); }
 };
