@@ -1,24 +1,18 @@
 // WebSockets, as a server and as a client.
-#include "http/websocket_harness.h"
-
-#include <set>
+#include <chrono>
 #include <string>
 
-#include "http/codec/websocket_handshake.h"
+#include "http/websocket_harness.h"
 #include "spate/http/topic.h"
-#include "spate/http/websocket_sessions.h"
 
 using namespace std::chrono_literals;
 
 namespace spate::testing {
 namespace {
 
-using http::CallOptions;
 using http::CloseCode;
-using http::HttpError;
 using http::MessageKind;
 using http::MessageView;
-using http::Origins;
 using http::Topic;
 using http::WebSocket;
 using http::WebSocketCompression;
@@ -30,169 +24,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-class WebSocketHandshakes : public WebSocketTest {};
 class WebSockets : public WebSocketTest {};
-
-std::string from_server(int first, std::string_view payload) {
-  return frame({.first = first, .is_masked = false}, payload);
-}
-
-// ---- the handshake
-
-TEST_F(WebSocketHandshakes, RespondAsSpecified) {
-  const auto client = raw();
-  EXPECT_THAT(answer, StartsWith("HTTP/1.1 101 "));
-  EXPECT_THAT(answer, HasSubstr("\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"));
-  EXPECT_THAT(answer, HasSubstr("\r\nUpgrade: websocket\r\n"));
-  EXPECT_THAT(answer, Not(HasSubstr("Sec-WebSocket-Extensions")));
-  EXPECT_TRUE(party.socket.is_writable());
-  EXPECT_THAT(party.told, IsEmpty());
-}
-
-TEST_F(WebSocketHandshakes, RejectInvalidRequests) {
-  const std::string_view good = kAskWebSocket;
-  const auto without = [&](std::string_view line) {
-    std::string text(good);
-    text.erase(text.find(line), line.size());
-    return text + "\r\n";
-  };
-  const auto with = [&](std::string_view line) { return std::string(good).append(line) + "\r\n"; };
-  const auto status_of = [&](const std::string& text) { return talk(text).substr(9, 3); };
-  EXPECT_EQ(status_of(without("Upgrade: websocket\r\n")), "400");
-  EXPECT_EQ(status_of(without("Connection: Upgrade\r\n")), "400");
-  EXPECT_EQ(status_of(without("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n")), "400");
-  EXPECT_EQ(status_of(with("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n")), "400");
-  EXPECT_EQ(status_of(with("Content-Length: 1\r\n") + "a"), "400");
-  EXPECT_EQ(status_of(without("Sec-WebSocket-Version: 13\r\n")), "426");
-  EXPECT_THAT(talk(without("Sec-WebSocket-Version: 13\r\n")),
-              HasSubstr("\r\nSec-WebSocket-Version: 13\r\n"));
-  // RFC 9110 §15.5.22.
-  EXPECT_THAT(talk(without("Sec-WebSocket-Version: 13\r\n")),
-              HasSubstr("\r\nConnection: upgrade\r\nUpgrade: websocket\r\n"));
-  EXPECT_EQ(status_of("POST" + with("").substr(3)), "405");
-  EXPECT_EQ(accept_error, std::errc::protocol_error);
-  EXPECT_FALSE(party.socket.is_open());
-}
-
-TEST_F(WebSocketHandshakes, RejectOtherOriginsByDefault) {
-  raw("Origin: http://evil\r\n");
-  EXPECT_THAT(answer, StartsWith("HTTP/1.1 403 "));
-  EXPECT_EQ(accept_error, std::errc::permission_denied);
-  raw("Origin: http://a\r\n");
-  EXPECT_THAT(answer, StartsWith("HTTP/1.1 101 "));
-  options.origins = Origins::any;
-  raw("Origin: http://evil\r\n");
-  EXPECT_THAT(answer, StartsWith("HTTP/1.1 101 "));
-}
-
-TEST_F(WebSocketHandshakes, SelectFirstCommonProtocol) {
-  options.protocols = {"v2", "v1"};
-  raw("Sec-WebSocket-Protocol: v1, v2\r\n");
-  EXPECT_THAT(answer, HasSubstr("\r\nSec-WebSocket-Protocol: v2\r\n"));
-  EXPECT_EQ(party.socket.protocol(), "v2");
-  raw("Sec-WebSocket-Protocol: v3\r\n");
-  EXPECT_THAT(answer, Not(HasSubstr("Sec-WebSocket-Protocol")));
-  EXPECT_EQ(party.socket.protocol(), "");
-  Party other;
-  join(other, {.protocols = {"v0", "v1"}});
-  EXPECT_EQ(other.socket.protocol(), "v1");
-  EXPECT_EQ(party.socket.protocol(), "v1");
-}
-
-TEST_F(WebSocketHandshakes, FailForFinishedExchange) {
-  on_request = [this](http::Exchange exchange) {
-    exchange.respond("no");
-    accept(std::move(exchange));
-  };
-  raw();
-  EXPECT_EQ(accept_error, std::errc::broken_pipe);
-}
-
-class WebSocketClientHandshakes : public WebSocketTest {
- protected:
-  // Connects a client to a server that responds with `text`.
-  void answered(std::string_view text, const WebSocketOptions& its_options = {}) {
-    on_request = [text](http::Exchange exchange) {
-      http::Fields fields;
-      std::string_view left = text;
-      while (!left.empty()) {
-        const std::string_view line = left.substr(0, left.find('\n'));
-        fields.add(line.substr(0, line.find(':')), line.substr(line.find(':') + 1));
-        left.remove_prefix(std::min(left.size(), line.size() + 1));
-      }
-      exchange.upgrade("websocket", fields).value();
-    };
-    join(party, its_options);
-  }
-};
-
-TEST_F(WebSocketClientHandshakes, FailIfAcceptKeyIsInvalid) {
-  for (const char* bad :
-       {"", "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", "Sec-WebSocket-Accept:"}) {
-    party.told.clear();
-    answered(bad);
-    EXPECT_THAT(party.told, ElementsAre(StartsWith("closed 1006"))) << bad;
-    EXPECT_EQ(party.error, HttpError::malformed_response);
-    EXPECT_FALSE(party.socket.is_open());
-  }
-}
-
-TEST_F(WebSocketClientHandshakes, FailIfServerRefuses) {
-  on_request = [](http::Exchange exchange) { exchange.respond(http::Status::forbidden); };
-  join(party);
-  EXPECT_THAT(party.told, ElementsAre(StartsWith("closed 1006")));
-  EXPECT_EQ(party.error, HttpError::not_upgraded);
-}
-
-TEST_F(WebSocketClientHandshakes, FailIfServerSelectsUnofferedProtocolOrExtension) {
-  const std::pair<http::FieldId, std::string> answers[] = {
-      {http::FieldId::sec_websocket_protocol, "v2"},
-      {http::FieldId::sec_websocket_protocol, ""},
-      {http::FieldId::sec_websocket_extensions, std::string(http::kDeflate)},
-  };
-  for (const auto& [id, value] : answers) {
-    on_request = [&](http::Exchange exchange) {
-      http::Fields fields;
-      const auto key = exchange.request()[http::FieldId::sec_websocket_key];
-      fields.set(http::FieldId::sec_websocket_accept, http::websocket_accept(key));
-      fields.set(id, value);
-      exchange.upgrade("websocket", fields).value();
-    };
-    party.error = {};
-    join(party, {.protocols = {"v1"}});
-    EXPECT_EQ(party.error, HttpError::malformed_response) << value;
-  }
-}
-
-TEST_F(WebSocketClientHandshakes, FailAtDeadlineOfCall) {
-  http::Exchange kept;
-  on_request = [&](http::Exchange exchange) { kept = std::move(exchange); };
-  party.socket =
-      must(WebSocket::connect(client_, "ws://a/", party, {}, CallOptions{.deadline = 3s}));
-  turns();
-  EXPECT_TRUE(party.socket.is_open());
-  EXPECT_FALSE(party.socket.is_writable());
-  EXPECT_FALSE(party.socket.send("early"));
-  pass(4s);
-  EXPECT_EQ(party.error, Error::deadline);
-}
-
-TEST_F(WebSocketClientHandshakes, RejectInvalidArguments) {
-  const auto error_of = [&](std::string_view url, CallOptions call = {},
-                            WebSocketOptions its_options = {}) {
-    auto socket = WebSocket::connect(client_, url, party, its_options, std::move(call));
-    return socket ? std::error_code() : socket.error();
-  };
-  EXPECT_EQ(error_of("http://a/"), http::HttpError::unknown_scheme);
-  EXPECT_EQ(error_of("a"), http::HttpError::invalid_url);
-  EXPECT_EQ(error_of("ws://a/", {.method = http::Method::post}), std::errc::invalid_argument);
-  EXPECT_EQ(error_of("ws://a/", {.body = bytes_of("a")}), std::errc::invalid_argument);
-  EXPECT_EQ(error_of("ws://a/", {.upgrade = "a"}), std::errc::invalid_argument);
-  EXPECT_EQ(error_of("ws://a/", {}, {.protocols = {"a b"}}), std::errc::invalid_argument);
-  EXPECT_EQ(error_of("WS://a/"), std::error_code());
-  turns();
-  EXPECT_THAT(party.told, IsEmpty());
-}
 
 // ---- close() and abort(), in each state
 
@@ -299,34 +131,6 @@ TEST_F(WebSocketEndings, AbortAfterCloseCallsNoHandler) {
   there.socket.abort();
   turns();
   EXPECT_THAT(there.told, IsEmpty());
-}
-
-TEST_F(WebSocketClientHandshakes, MayBeCancelled) {
-  {
-    Party other;
-    other.socket = must(WebSocket::connect(client_, "ws://a/", other));
-  }
-  turns();
-  Party other;
-  other.socket = must(WebSocket::connect(client_, "ws://a/", other));
-  turns(1);
-  other.socket = {};
-  other.told.clear();
-  turns();
-  EXPECT_THAT(other.told, IsEmpty());
-}
-
-TEST_F(WebSocketClientHandshakes, AllowDestructionInOnOpen) {
-  auto other = std::make_unique<Party>();
-  Party* told = other.get();
-  told->on_told = [&](const std::string&) {
-    other.reset();
-    client_ = {};
-  };
-  told->socket = must(WebSocket::connect(client_, "ws://a/", *told));
-  turns();
-  EXPECT_EQ(other, nullptr);
-  EXPECT_THAT(party.told, ElementsAre("closed 1001"));
 }
 
 // ---- messages
@@ -742,139 +546,6 @@ TEST_F(WebSockets, ClientReceivesMaskedTopicMessages) {
   EXPECT_EQ(topic.publish("hello"), 1u);
   turns();
   EXPECT_THAT(party.told, ElementsAre("text hello"));
-}
-
-// ---- sessions
-
-struct LoggedSession : http::WebSocketSession {
-  explicit LoggedSession(std::vector<std::string>& log) : log(log) {}
-  ~LoggedSession() override { log.push_back("destroyed"); }
-  void on_open() override {
-    log.push_back("open");
-    if (then) then(*this);
-  }
-  void on_message(MessageKind kind, Bytes bytes) override {
-    socket().send(kind, bytes);
-    if (then) then(*this);
-  }
-  void on_closed(CloseCode code, std::string_view, std::error_code) override {
-    log.push_back("closed " + std::to_string(static_cast<int>(code)));
-    if (then) then(*this);
-  }
-  std::vector<std::string>& log;
-  static inline std::function<void(LoggedSession&)> then;
-};
-
-class WebSocketSessionTest : public WebSocketTest {
- protected:
-  WebSocketSessionTest() {
-    sessions.emplace(loop_);
-    on_request = [this](http::Exchange exchange) {
-      session = sessions->accept(std::move(exchange), log);
-    };
-  }
-  ~WebSocketSessionTest() override { LoggedSession::then = {}; }
-
-  std::vector<std::string> log;
-  std::optional<http::WebSocketSessions<LoggedSession>> sessions;
-  LoggedSession* session = nullptr;
-};
-
-TEST_F(WebSocketSessionTest, IsDestroyedWithItsConnection) {
-  const auto client = raw();
-  EXPECT_EQ(sessions->size(), 1u);
-  EXPECT_EQ(exchange(*client, frame({}, "echo")), from_server(0x81, "echo"));
-  exchange_last(*client, frame({.first = 0x88}, close_text(1000)));
-  EXPECT_THAT(log, ElementsAre("open", "closed 1000", "destroyed"));
-  EXPECT_TRUE(sessions->empty());
-}
-
-TEST_F(WebSocketSessionTest, IsNotCreatedForRejectedHandshake) {
-  raw("Origin: http://b\r\n");
-  EXPECT_EQ(session, nullptr);
-  EXPECT_THAT(log, ElementsAre("destroyed"));
-}
-
-TEST_F(WebSocketSessionTest, MayEndItselfOrAllInEveryCallback) {
-  for (const bool is_all : {false, true}) {
-    for (const char* where : {"open", "message", "closed"}) {
-      log.clear();
-      sessions.emplace(loop_);
-      LoggedSession::then = {};
-      const auto end = [&](LoggedSession& one) { is_all ? sessions.reset() : one.abort(); };
-      if (where == std::string_view("open")) LoggedSession::then = end;
-      const auto client = raw();
-      if (where == std::string_view("open")) EXPECT_EQ(session, nullptr);
-      LoggedSession::then = end;
-      if (sessions) exchange(*client, frame({}, "a"));
-      if (sessions) exchange_last(*client, frame({.first = 0x88}, ""));
-      turns();
-      EXPECT_EQ(std::ranges::count(log, "destroyed"), 1) << where;
-      LoggedSession::then = {};
-    }
-  }
-}
-
-TEST_F(WebSocketSessionTest, OutlivesNestedRunInItsCallback) {
-  const auto client = raw();
-  LoggedSession::then = [&](LoggedSession& one) {
-    turns();
-    one.log.push_back("still there");
-  };
-  exchange_last(*client, frame({.first = 0x88}, ""));
-  turns();
-  EXPECT_THAT(log, ElementsAre("open", "closed 1005", "still there", "destroyed"));
-}
-
-TEST_F(WebSocketSessionTest, EachSessionIsVisitedOnce) {
-  std::vector<std::unique_ptr<RawClient>> clients;
-  for (int i = 0; i < 5; ++i) clients.push_back(raw());
-  std::set<LoggedSession*> seen;
-  sessions->for_each([&](LoggedSession& one) { EXPECT_TRUE(seen.insert(&one).second); });
-  EXPECT_EQ(seen.size(), 5u);
-}
-
-TEST_F(WebSocketSessionTest, VisitsGoOnWhenSessionsEnd) {
-  for (const bool all : {false, true}) {
-    std::vector<std::unique_ptr<RawClient>> clients;
-    for (int i = 0; i < 5; ++i) clients.push_back(raw());
-    int calls = 0;
-    sessions->for_each([&](LoggedSession&) {
-      ++calls;
-      std::vector<LoggedSession*> ending;
-      sessions->for_each([&](LoggedSession& other) { ending.push_back(&other); });
-      for (LoggedSession* other : ending)
-        if (all || other != ending.back()) other->abort();
-      turns();
-    });
-    EXPECT_EQ(calls, all ? 1 : 2);
-    EXPECT_EQ(sessions->size(), all ? 0u : 1u);
-    sessions.emplace(loop_);
-  }
-}
-
-TEST_F(WebSocketSessionTest, VisitEndsWithItsList) {
-  auto list = std::make_unique<http::WebSocketSessions<LoggedSession>>(loop_);
-  on_request = [&](http::Exchange exchange) { list->accept(std::move(exchange), log); };
-  std::vector<std::unique_ptr<RawClient>> clients;
-  for (int i = 0; i < 3; ++i) clients.push_back(raw());
-  int calls = 0;
-  list->for_each([&](LoggedSession&) {
-    ++calls;
-    list.reset();
-  });
-  EXPECT_EQ(calls, 1);
-  EXPECT_EQ(std::ranges::count(log, "destroyed"), 3);
-}
-
-TEST_F(WebSocketSessionTest, CloseAllClosesEachSession) {
-  const auto first = raw();
-  const auto second = raw();
-  sessions->close_all(CloseCode::service_restart, "soon back");
-  turns();
-  const std::string expected = from_server(0x88, close_text(1012, "soon back"));
-  EXPECT_EQ(first->received, expected);
-  EXPECT_EQ(second->received, expected);
 }
 
 }  // namespace

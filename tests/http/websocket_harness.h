@@ -56,6 +56,11 @@ class Party final : public http::WebSocketHandler {
   }
 };
 
+// A frame of the server.
+inline std::string from_server(int first, std::string_view payload) {
+  return frame({.first = first, .is_masked = false}, payload);
+}
+
 class WebSocketTest : public HttpServerTest {
  protected:
   WebSocketTest() {
