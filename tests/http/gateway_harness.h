@@ -15,6 +15,8 @@
 
 namespace spate::testing {
 
+inline constexpr std::string_view kOkTwo = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
 class GatewayTest : public HttpServerTest {
  protected:
   static constexpr std::string_view kUpstream = "http://up.example:81";
