@@ -14,6 +14,13 @@
 
 namespace spate::testing {
 
+// The alphabet, again and again.
+inline std::string repeated(std::size_t size) {
+  std::string text(size, ' ');
+  for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>('a' + i % 26);
+  return text;
+}
+
 class Http2ServerTest : public HttpServerTest {
  protected:
   using Windows = Http2Client::Windows;
