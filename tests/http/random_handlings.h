@@ -182,28 +182,17 @@ class Handlings {
   void act(Handling& handling) {
     ExpectedAnswer& what = handling.expected();
     http::Exchange& exchange = handling.exchange;
-    const bool was_open = exchange.is_open();
     switch (random.below(16)) {
       case 0:
       case 1:
         return respond(handling);
-      case 2: {
-        const bool is_sized = random.one_in(2);
-        const std::size_t size = random.below(5000);
-        exchange.begin(http::Status::ok, numbered(handling),
-                       is_sized ? std::optional<std::uint64_t>(size) : std::nullopt);
-        return;
-      }
+      case 2:
+        return begin(handling);
       case 3:
       case 4:
         return write(handling);
       case 5:
-        if (exchange.end()) {
-          what.is_ended = true;
-        } else if (was_open && !exchange.is_open()) {
-          handling.is_silent = true;  // Too short: it was reset.
-        }
-        return;
+        return end(handling);
       case 6:
         if (exchange.inform(http::Status::early_hints)) ++what.informed;
         return;
@@ -231,6 +220,22 @@ class Handlings {
         return;
       default:
         return act_elsewhere_();
+    }
+  }
+
+  void begin(Handling& handling) {
+    const bool is_sized = random.one_in(2);
+    const std::size_t size = random.below(5000);
+    handling.exchange.begin(http::Status::ok, numbered(handling),
+                            is_sized ? std::optional<std::uint64_t>(size) : std::nullopt);
+  }
+
+  void end(Handling& handling) {
+    const bool was_open = handling.exchange.is_open();
+    if (handling.exchange.end()) {
+      handling.expected().is_ended = true;
+    } else if (was_open && !handling.exchange.is_open()) {
+      handling.is_silent = true;  // Too short: it was reset.
     }
   }
 

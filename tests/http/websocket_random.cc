@@ -74,6 +74,8 @@ class WebSocketEnd final : public http::WebSocketHandler {
   void receive(const std::string& message);
   void send(std::size_t size);
   void send_part(std::size_t size);
+  void close();
+  void move_socket();
   void note_sent(MessageKind kind, std::string message);
 
   WebSocketProgram& program_;
@@ -256,6 +258,20 @@ void WebSocketEnd::send_part(std::size_t size) {
   if (is_last) note_sent(part_kind_, std::exchange(part_sent_, {}));
 }
 
+void WebSocketEnd::close() {
+  if (!socket.is_writable()) return;
+  Random& random = program_.random;
+  socket.close(random.one_in(2) ? CloseCode::normal : CloseCode{4000},
+               random.one_in(2) ? "bye" : "");
+  has_said_bye_ = !socket.is_writable();
+}
+
+void WebSocketEnd::move_socket() {
+  WebSocket moved = std::move(socket);
+  EXPECT_FALSE(socket.is_open());
+  socket = std::move(moved);
+}
+
 void WebSocketEnd::do_something() {
   Random& random = program_.random;
   const std::size_t size = random.one_in(12) ? random.below(70'000) : random.below(200);
@@ -279,13 +295,8 @@ void WebSocketEnd::do_something() {
     case 10:
     case 11:
       return send(size);
-    case 12: {
-      if (!socket.is_writable()) return;
-      socket.close(random.one_in(2) ? CloseCode::normal : CloseCode{4000},
-                   random.one_in(2) ? "bye" : "");
-      has_said_bye_ = !socket.is_writable();
-      return;
-    }
+    case 12:
+      return close();
     case 13:
       if (!random.one_in(3)) return;
       is_silent_ = true;
@@ -296,22 +307,15 @@ void WebSocketEnd::do_something() {
       socket = {};
       return;
     case 15:
-    case 16: {
-      auto& topic = program_.topics[random.below(kTopics)];
-      if (topic) EXPECT_TRUE(!topic->subscribe(socket) || topic->has(socket));
+    case 16:
+      if (auto& topic = program_.topics[random.below(kTopics)])
+        EXPECT_TRUE(!topic->subscribe(socket) || topic->has(socket));
       return;
-    }
-    case 17: {
-      auto& topic = program_.topics[random.below(kTopics)];
-      if (topic) topic->unsubscribe(socket);
+    case 17:
+      if (auto& topic = program_.topics[random.below(kTopics)]) topic->unsubscribe(socket);
       return;
-    }
-    case 18: {
-      WebSocket moved = std::move(socket);
-      EXPECT_FALSE(socket.is_open());
-      socket = std::move(moved);
-      return;
-    }
+    case 18:
+      return move_socket();
     case 19:
       return program_.publish(size);
     default:
