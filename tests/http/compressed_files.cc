@@ -22,6 +22,7 @@
 #include "spate/timer.h"
 #include "support/open_fds.h"
 #include "support/pool_work.h"
+#include "support/random.h"
 #include "support/slow_disk.h"
 #include "support/system_error.h"
 
@@ -45,6 +46,14 @@ std::string lines(std::size_t size) {
   return text;
 }
 
+// Returns a text that compression does not shorten much.
+std::string noise(std::size_t size) {
+  Random random(1);
+  std::string text(size, '\0');
+  for (char& each : text) each = static_cast<char>(random.next());
+  return text;
+}
+
 // A file without a name.
 int file_of(std::string_view text) {
   char name[] = "/tmp/spate_compressed_XXXXXX";
@@ -53,6 +62,11 @@ int file_of(std::string_view text) {
   EXPECT_EQ(::write(file, text.data(), text.size()), static_cast<ssize_t>(text.size()));
   return file;
 }
+
+enum class ClientReads : bool { no, yes };
+
+// A compressed response reads its file in pieces of this size.
+constexpr std::uint64_t kPiece = 16 * 1024;
 
 // A request that accepts gzip, and the response that has arrived.
 class Request {
@@ -118,9 +132,10 @@ class CompressedFiles : public Http2ServerTest, public ::testing::WithParamInter
     serve2(std::move(options));
   }
 
-  std::unique_ptr<Request> request() {
+  std::unique_ptr<Request> request(ClientReads reads = ClientReads::yes) {
     auto made = GetParam() == Protocol::http1 ? std::make_unique<Request>(connect())
                                               : std::make_unique<Request>(connect2());
+    if (reads == ClientReads::no) made->stream().pause();
     turns();
     return made;
   }
@@ -278,6 +293,45 @@ TEST_P(CompressedFiles, LongFileIsCompressedInSeveralTurns) {
   EXPECT_TRUE(kept_->exchange.end());
   turns(200);
   EXPECT_TRUE(client->body() == text);
+}
+
+TEST_P(CompressedFiles, FileIsReadOnlyAsClientReads) {
+  const std::string text = noise(8'000'000);
+  respond_with(text);
+  FaultPlan plan;
+  const FaultScope scope(plan);
+  const auto client = request(ClientReads::no);
+  turns(200);
+  const std::uint64_t pieces = plan.calls(SystemCall::read_at_once);
+  EXPECT_GT(pieces, 0u);
+  EXPECT_LT(pieces * kPiece, 1'000'000u);
+  EXPECT_GT(kept_->exchange.queued(), text.size() - 1'000'000);
+  EXPECT_EQ(kept_->drained, 0);
+  turns(200);
+  EXPECT_EQ(plan.calls(SystemCall::read_at_once), pieces);
+  client->stream().resume();
+  turns(2'000);
+  EXPECT_EQ(kept_->drained, 1);
+  EXPECT_TRUE(kept_->exchange.end());
+  turns();
+  EXPECT_TRUE(client->is_whole());
+  EXPECT_TRUE(client->body() == text);
+}
+
+TEST_P(CompressedFiles, EndedResponseContinuesWhenClientReadsAgain) {
+  const std::string text = noise(8'000'000);
+  ends_ = true;
+  respond_with(text);
+  FaultPlan plan;
+  const FaultScope scope(plan);
+  const auto client = request(ClientReads::no);
+  turns(200);
+  EXPECT_LT(plan.calls(SystemCall::read_at_once) * kPiece, 1'000'000u);
+  client->stream().resume();
+  turns(2'000);
+  EXPECT_TRUE(client->is_whole());
+  EXPECT_TRUE(client->body() == text);
+  EXPECT_FALSE(kept_->error);
 }
 
 TEST_P(CompressedFiles, QueueOfBytesBehindFileIsLimited) {
