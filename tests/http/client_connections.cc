@@ -17,7 +17,7 @@ using ::testing::EndsWith;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-// Of HTTP/2, too, a connection carries one call at a time, unless a test makes another client.
+// A connection carries one call at a time, over HTTP/2 also, unless a test makes another client.
 class ClientConnections : public ClientProtocolTest {
  protected:
   ClientConnections() { make_one_call_client(); }

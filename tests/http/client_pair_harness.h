@@ -74,7 +74,7 @@ class ClientPairTest : public ClientTest {
     kept_.back()->exchange.respond(status, fields, bytes_of(body));
     turns();
   }
-  // Sends a GET, and responds to it.
+  // Sends a request, and responds to it.
   void ask_and_answer(Outcome& outcome, http::CallOptions options = {},
                       http::Status status = http::Status::ok, std::string_view body = "ok",
                       const http::Fields& fields = {}) {
