@@ -1,17 +1,19 @@
-// A WebSocketClient for which the first allocation fails, or the second, the third ... until it
-// reconnects without a failure.
+// A WebSocketClient that loses its connection while the first allocation fails, or the second, the
+// third ... until none is left to fail: it reconnects.
 #include <gtest/gtest.h>
 
 #include <cerrno>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/fault.h"
 #include "spate/http/client.h"
 #include "spate/http/server.h"
 #include "spate/http/websocket_client.h"
 #include "spate/http/websocket_sessions.h"
+#include "spate/timer.h"
 #include "tests/support/scripted.h"
 
 namespace spate::testing {
@@ -40,15 +42,20 @@ class ReconnectingScene final : public http::WebSocketClientHandler {
     client_ = must(http::Client::create(*loop_, std::move(options)));
   }
 
-  // Loses a connection, and reconnects. False if the first attempt cannot begin.
-  bool reconnects() {
-    auto made = http::WebSocketClient::connect(client_, "ws://a/", *this);
-    if (!made) return false;
-    socket_ = std::move(*made);
+  // The retry is one of several timers, so for some number of them the loop needs more memory.
+  void start_timers(int count) {
+    for (int i = 0; i < count; ++i) {
+      timers_.push_back(std::make_unique<Timer>(*loop_, [] {}));
+      timers_.back()->start(Nanos{3'600'000'000'000});
+    }
+  }
+  void connect() {
+    socket_ = must(http::WebSocketClient::connect(client_, "ws://a/", *this));
     turns();
+  }
+  void lose_connection() {
     socket_.send("reset");
     for (int i = 0; i < 5; ++i) pass(Nanos{1'000'000'000});
-    return true;
   }
   bool echoes() {
     for (int i = 0; i < 40 && received_.empty(); ++i) {
@@ -76,23 +83,28 @@ class ReconnectingScene final : public http::WebSocketClientHandler {
   http::Server server_;
   http::Client client_;
   http::WebSocketClient socket_;
+  std::vector<std::unique_ptr<Timer>> timers_;
   std::string received_;
 };
 
-TEST(WebSocketClientFaults, ReconnectsAfterEachFailedAllocation) {
-  bool has_failed = true;
-  for (std::uint64_t nth = 1; has_failed && !HasFailure(); ++nth) {
-    SCOPED_TRACE(nth);
-    ReconnectingScene scene;
-    FaultPlan plan;
-    plan.fail_nth(SystemCall::allocate, nth, ENOMEM);
-    bool has_begun = false;
-    {
-      const FaultScope scope(plan);
-      has_begun = scene.reconnects();
-    }
-    has_failed = plan.failures(SystemCall::allocate) > 0;
-    if (has_begun) EXPECT_TRUE(scene.echoes());
+// Returns whether a call failed.
+bool survives_failure(int timers, std::uint64_t nth) {
+  ReconnectingScene scene;
+  scene.connect();
+  scene.start_timers(timers);
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::allocate, nth, ENOMEM);
+  {
+    const FaultScope scope(plan);
+    scene.lose_connection();
+  }
+  EXPECT_TRUE(scene.echoes()) << timers << " timers, call " << nth;
+  return plan.failures(SystemCall::allocate) > 0;
+}
+
+TEST(WebSocketClientFaults, ReconnectsAfterFailedAllocation) {
+  for (int timers = 0; timers < 8; ++timers) {
+    for (std::uint64_t nth = 1; survives_failure(timers, nth) && !HasFailure();) ++nth;
   }
 }
 

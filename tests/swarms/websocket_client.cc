@@ -36,6 +36,7 @@ constexpr std::uint16_t kFeedPort = 7010;
 constexpr Nanos kFeedTrouble = 1min;
 // By then, pings have ended the connections that the trouble left dead.
 constexpr Nanos kFeedWell = 3min;
+constexpr Nanos kFeedQuiet = 4min;      // Without reconnect() from then on.
 constexpr std::size_t kFrameHead = 14;  // The longest header of a frame.
 
 enum class FeedMistake : std::uint8_t { none, repeats_messages };
@@ -54,6 +55,7 @@ struct FeedLedger {
 struct FeedPlan {
   bool has_trouble() const { return world.now() < kFeedTrouble; }
   bool is_well() const { return world.now() > kFeedWell; }
+  bool is_quiet() const { return world.now() > kFeedQuiet; }
 
   World& world;
   FeedLedger ledger{};
@@ -111,7 +113,7 @@ class FeedSession final : public http::WebSocketHandler {
     if (drawn == 1) socket_.abort();
     if (drawn == 2) socket_ = WebSocket();
     if (drawn == 1 || drawn == 2) is_over_ = true;
-    if (drawn < 3 || drawn > 7) return;
+    if (drawn < 3 || drawn > 12) return;
     socket_.pause();
     resume_.start(drawn_span(plan_.world, 20s));
   }
@@ -262,7 +264,7 @@ class FeedProgram {
   FeedProgram& operator=(const FeedProgram&) = delete;
 
   bool is_done() const {
-    return well_from_ && plan_.ledger.size() > *well_from_ + 50 && current_ != nullptr &&
+    return plan_.is_quiet() && plan_.ledger.size() > *well_from_ + 50 && current_ != nullptr &&
            current_->is_settled();
   }
   // Destroys the WebSocketClient, and its handler too, or keeps that to detect calls.
@@ -301,18 +303,18 @@ class FeedProgram {
 void FeedClient::act() {
   check_time();
   const std::uint64_t drawn = world().draw(40);
-  if (drawn < 2 && phase_ != Phase::closing) reconnect();
+  if (drawn < 2 && phase_ != Phase::closing && !plan_.is_quiet()) reconnect();
   send_some();
   if (drawn == 2 && plan_.has_trouble()) close();
   if (drawn == 3 && plan_.has_trouble()) return program_.drop();
 }
 
 std::uint64_t FeedClient::first_waiting() {
-  while (waiting_bytes_ > socket_.waiting() && !waiting_.empty()) {
+  while (phase_ == Phase::open && waiting_bytes_ > socket_.waiting() && !waiting_.empty()) {
     waiting_bytes_ -= waiting_.front();
     waiting_.pop_front();
   }
-  sim::always(waiting_bytes_ == socket_.waiting(), "waiting() is the size of whole messages");
+  sim::always(waiting_bytes_ == socket_.waiting(), "messages leave for an open connection only");
   return plan_.ledger.size() - waiting_.size();
 }
 
@@ -395,13 +397,15 @@ void FeedClient::on_open() {
   sim::always(phase_ == Phase::down, "a connection opens once, and only when it is wanted");
   sim::always(socket_.is_open(), "it is open when it is opened");
   check_time();
+  next_ok_ = first_waiting();
   phase_ = Phase::open;
   due_ = kForever;
   opened_ = loop_.now();
   was_refused_ = false;
-  next_ok_ = first_waiting();
   sim::sometimes(!waiting_.empty(), "messages wait for a connection");
-  sim::always(socket_.send("from " + std::to_string(next_ok_)), "a new connection has room");
+  std::string greeting = "from " + std::to_string(next_ok_);
+  greeting.append(world().draw(2'000), ' ');
+  sim::always(socket_.send(greeting), "a new connection has room");
   if (plan_.mistake == FeedMistake::repeats_messages && next_ok_ > 0)
     socket_.send(plan_.ledger.messages[next_ok_ - 1].text);
   surprise();
@@ -429,6 +433,7 @@ void FeedClient::on_lost(CloseCode, std::string_view, std::error_code error) {
   sim::always(phase_ == Phase::open || phase_ == Phase::down, "it is lost once");
   sim::always(!socket_.is_open(), "it is not open when it was lost");
   if (phase_ == Phase::down) check_time();
+  first_waiting();
   sim::always(error != Error::queue_full || was_refused_, "the messages that wait have room");
   failures_ = ends_steady() ? 0 : failures_ + 1;
   phase_ = Phase::down;
