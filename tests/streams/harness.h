@@ -97,6 +97,9 @@ inline void run_turns(Loop& loop, int turns) {
   for (int i = 0; i < turns; ++i) loop.run(Run::no_wait);
 }
 
+// A write of this size leaves bytes in the queue of a Stream whose peer does not read.
+inline constexpr std::size_t kMoreThanAKernelTakes = 8'000'000;
+
 // Returns letters that depend on their position.
 inline std::string pattern(std::size_t size) {
   std::string bytes(size, ' ');
