@@ -22,13 +22,9 @@
 #include "spate/coro/time.h"
 #include "spate/coro/until_stop.h"
 #include "spate/coro/when.h"
-#include "spate/http/client.h"
-#include "spate/http/coro_call.h"
-#include "spate/http/coro_exchange.h"
-#include "spate/http/coro_websocket.h"
-#include "spate/http/server.h"
 #include "tests/coro/crowd.h"
 #include "tests/coro/life.h"
+#include "tests/coro/random_http.h"
 #include "tests/coro/text.h"
 #include "tests/support/backends.h"
 #include "tests/support/random.h"
@@ -43,7 +39,6 @@ using coro::Scope;
 using coro::Task;
 
 constexpr int kMostBusy = 40;
-constexpr std::string_view kHttpUrl = "http://a.example/";
 
 // A child process that exits soon, and is reaped whether or not a task waits for it.
 class Brief {
@@ -68,15 +63,6 @@ class NetProgram {
  public:
   NetProgram(std::uint64_t seed, std::string_view backend)
       : random_(seed), loop_(must(Loop::create({.backend = backend, .clock = &clock_}))) {
-    http::ClientOptions options;
-    options.open = [this](std::string_view, std::uint16_t) -> Result<Stream> {
-      auto [mine, theirs] = must(Stream::memory_pair(loop()));
-      server_.add(std::move(theirs));
-      return std::move(mine);
-    };
-    client_ = must(http::Client::create(loop(), std::move(options)));
-    server_ = must(
-        http::Server::create(loop(), [this](http::Exchange asked) { answer(std::move(asked)); }));
     EXPECT_FALSE(signals_.add(SIGUSR1));
     EXPECT_FALSE(signals_.add(SIGUSR2));
   }
@@ -470,131 +456,6 @@ class NetProgram {
     co_return value.value_or(0);
   }
 
-  // ---- HTTP
-
-  void answer(http::Exchange asked) {
-    if (asked.request().method() == http::Method::get) {
-      crowd_.any().spawn(chats(std::move(asked)));
-    } else {
-      crowd_.any().spawn(echoes(std::move(asked)));
-    }
-  }
-  Task<Result<void>> echoes(http::Exchange asked) {
-    Life life(lives_);
-    coro::Exchange exchange(std::move(asked));
-    bool has_begun = false;
-    for (;;) {
-      life.waits();
-      const Bytes piece = co_await coro::or_return(exchange.read());
-      life.goes_on();
-      if (!std::exchange(has_begun, true)) exchange.exchange().begin(http::Status::ok);
-      if (piece.empty()) break;
-      life.waits();
-      co_await coro::or_return(exchange.send(piece));
-      life.goes_on();
-      act(2);
-    }
-    exchange.end();
-    life.ends();
-    co_return Result<void>();
-  }
-  Task<Result<void>> uploads(coro::Call* call, Text* text) {
-    Life life(lives_);
-    for (std::size_t count = 1 + random_.below(5); count > 0; --count) {
-      const std::string_view part = text->next(1 + random_.below(20'000));
-      text->sent += part.size();
-      life.waits();
-      co_await coro::or_return(call->send(part));
-      life.goes_on();
-      act(2);
-    }
-    call->end();
-    life.ends();
-    co_return Result<void>();
-  }
-  Task<Result<void>> downloads(coro::Call* call, Text* text) {
-    Life life(lives_);
-    life.waits();
-    const http::Response* head = co_await coro::or_return(call->response());
-    life.goes_on();
-    if (head->is_success()) {
-      for (;;) {
-        life.waits();
-        const Bytes piece = co_await coro::or_return(call->read());
-        life.goes_on();
-        if (piece.empty()) break;
-        text->check(piece);
-        act(2);
-      }
-    }
-    life.ends();
-    co_return Result<void>();
-  }
-  // The responder may be cancelled.
-  Task<int> asks() {
-    Life life(lives_);
-    http::CallOptions options{.method = http::Method::post, .upload = http::kUnknownSize};
-    options.deadline = 1s;
-    coro::Call call(client_, kHttpUrl, std::move(options));
-    Text text;
-    Task<Result<void>> up = uploads(&call, &text);
-    Task<Result<void>> down = downloads(&call, &text);
-    life.waits();
-    const auto both = co_await coro::when_all(std::move(up), std::move(down));
-    life.goes_on();
-    if (both && text.read == text.sent) ++answered_;
-    life.ends();
-    co_return 7;
-  }
-  Task<void> chats(http::Exchange asked) {
-    Life life(lives_);
-    coro::WebSocket socket;
-    const std::error_code refused = socket.accept(std::move(asked));
-    while (!refused) {
-      life.waits();
-      const Result<coro::Message> message = co_await socket.receive();
-      life.goes_on();
-      if (!message) break;
-      act(2);
-      life.waits();
-      const Result<void> sent = co_await socket.send("and " + std::string(text_of(message->bytes)));
-      life.goes_on();
-      if (!sent) break;
-    }
-    life.ends();
-  }
-  Task<Result<void>> chats_with(coro::WebSocket* socket) {
-    Life life(lives_);
-    life.waits();
-    co_await coro::or_return(socket->connect(client_, "ws://a.example/"));
-    life.goes_on();
-    for (int i = 0; i < 3; ++i) {
-      const std::string said = std::to_string(i);
-      life.waits();
-      co_await coro::or_return(socket->send(said));
-      const coro::Message answer = co_await coro::or_return(socket->receive());
-      life.goes_on();
-      EXPECT_EQ(text_of(answer.bytes), "and " + said);
-      act(2);
-    }
-    life.waits();
-    co_await coro::or_return(socket->close());
-    life.goes_on();
-    ++chatted_;
-    life.ends();
-    co_return Result<void>();
-  }
-  Task<int> chats_a_while() {
-    Life life(lives_);
-    coro::WebSocket socket;
-    Task<Result<void>> chat = chats_with(&socket);
-    life.waits();
-    co_await coro::with_deadline(1s, std::move(chat));
-    life.goes_on();
-    life.ends();
-    co_return 7;
-  }
-
   Task<int> some_wait() {
     switch (random_.below(20)) {
       case 0:
@@ -616,10 +477,10 @@ class NetProgram {
         return calls_elsewhere();
       case 9:
       case 10:
-        return asks();
+        return http_.asks();
       case 11:
       case 12:
-        return chats_a_while();
+        return http_.chats_a_while();
       case 13:
         return sleeps();
       default:
@@ -643,16 +504,13 @@ class NetProgram {
   coro::Listener door_ = must(coro::Listener::create(loop(), Address::loopback_ipv4(0)));
   Nobody nobody_;
   std::vector<spate::Stream> guests_;
-  http::Server server_;
-  http::Client client_;
+  HttpTasks http_{loop(), crowd_, random_, lives_, [this] { act(2); }};
   int done_ = 0;
   int talked_ = 0;
-  int answered_ = 0;
-  int chatted_ = 0;
   bool is_settling_ = false;
 
  public:
-  bool has_lived() const { return talked_ > 0 && answered_ > 0 && chatted_ > 0; }
+  bool has_lived() const { return talked_ > 0 && http_.has_lived(); }
 };
 
 TEST(CoroRandomNet, ReceivesExactlySentDataDespiteCancellations) {
