@@ -57,8 +57,7 @@ void End::begin_call(const Handler& handler, const char* what) {
   in_callback_ = true;
 }
 
-std::size_t End::on_data(const Handler& handler, Bytes bytes) {
-  begin_call(handler, "on_data");
+void End::check_may_receive(Bytes bytes) {
   check(!is_paused_, "paused_reads_nothing", "%s: on_data() while paused", name_of(*this));
   check(!is_closing_, "closing_hears_nothing", "%s: on_data() after close()", name_of(*this));
   check(!saw_end_, "end_is_the_end", "%s: on_data() after on_end()", name_of(*this));
@@ -66,6 +65,11 @@ std::size_t End::on_data(const Handler& handler, Bytes bytes) {
         "%s: on_data() while full, with pause_reading", name_of(*this));
   check(!bytes.empty(), "some_bytes", "%s: on_data() without bytes", name_of(*this));
   check(!is_connecting_, "connected_first", "%s: on_data() before on_connected()", name_of(*this));
+}
+
+std::size_t End::on_data(const Handler& handler, Bytes bytes) {
+  begin_call(handler, "on_data");
+  check_may_receive(bytes);
   if (in->accepted() == 0) world.identify(*this, bytes);
   const std::size_t wanted = std::exchange(wanted_, 0);
   peer->catch_up();

@@ -143,6 +143,7 @@ class End final : public Party {
   void on_closed(const Handler& handler, std::error_code error);
   void note_lingering();
   void note_descriptors_missed(std::size_t shown);
+  void check_may_receive(Bytes bytes);
   bool has_lingered(Nanos now) const;
   bool has_unheard_bytes() const;
   bool may_be_cut_short() const;
@@ -181,6 +182,7 @@ class End final : public Party {
   void check_unread();
   void move();
   void move_over(End& other);
+  void join(const Step& step);
   void set_limits(const Step& step);
   void set_rate(const Step& step);
   void gone(const char* how);

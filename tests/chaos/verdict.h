@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <string_view>
+#include <system_error>
 
 namespace spate::chaos {
 
@@ -15,6 +16,11 @@ void set_on_failure(OnFailure on_failure);
 // Returns whether a run leaves out an operation, "operation@context", or a promise: those that
 // SPATE_CHAOS_WITHOUT names, separated by commas, and those that do not hold yet.
 bool is_left_out(std::string_view name);
+
+// Returns whether it is the error of the system with this number.
+inline bool is_system(std::error_code error, int number) {
+  return error == std::error_code(number, std::system_category());
+}
 
 // Fails unless `holds`. Formats the message only then.
 template <class... Values>

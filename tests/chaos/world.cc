@@ -157,6 +157,11 @@ bool is_step_left_out(Op op, Where where) {
                                            static_cast<int>(where))] != 0;
 }
 
+// Whether an operation is counted by the object that it acts on.
+bool counts_itself(Op op) {
+  return (op >= Op::after && op <= Op::process) || (op >= Op::sessions && op <= Op::relaying);
+}
+
 }  // namespace
 
 // A destructor that is called inside a call to one stream acts on the others.
@@ -198,9 +203,7 @@ void World::act_on_raw(const Step& step, const Visit& visit) {
 }
 
 void World::act_on_world(const Step& step, const Visit& visit) {
-  const bool counts_itself = (step.op >= Op::after && step.op <= Op::process) ||
-                             (step.op >= Op::sessions && step.op <= Op::relaying);
-  if (!counts_itself) count(step.op, Coverage::kNone, visit.where);
+  if (!counts_itself(step.op)) count(step.op, Coverage::kNone, visit.where);
   if (step.op != Op::turn)
     tell("%s: %s a=%u b=%u", name_of(visit.where), name_of(step.op), step.a, step.b);
   switch (step.op) {
@@ -209,21 +212,12 @@ void World::act_on_world(const Step& step, const Visit& visit) {
     case Op::turn:
       for (std::uint32_t i = 0; i <= step.a % 4; ++i) turn();
       return;
-    case Op::advance: {
-      static constexpr std::int64_t kSpans[16] = {
-          1'000,         900'000,       2'000'000,      2'000'000,     6'000'000,  6'000'000,
-          6'000'000,     60'000'000,    60'000'000,     60'000'000,    60'000'000, 1'100'000'000,
-          1'000'000'000, 5'000'000'000, 11'000'000'000, 40'000'000'000};
-      clock_.advance(Nanos{kSpans[step.a % 16]});
-      if (step.b % 4 == 0) loop_->update_now();
-      return;
-    }
+    case Op::advance:
+      return advance(step);
     case Op::run:
-      run_nested(step);
-      return;
+      return run_nested(step);
     case Op::run_for:
-      run_for(step);
-      return;
+      return run_for(step);
     case Op::stop:
       has_stopped_ = true;
       return step.a % 2 == 0 ? loop_->stop() : loop_->stop_all();
@@ -257,6 +251,15 @@ void World::act_on_world(const Step& step, const Visit& visit) {
     default:
       return step.op >= Op::packets ? packets_.act(step, visit) : doors_.act(step, visit);
   }
+}
+
+void World::advance(const Step& step) {
+  static constexpr std::int64_t kSpans[16] = {
+      1'000,         900'000,       2'000'000,      2'000'000,     6'000'000,  6'000'000,
+      6'000'000,     60'000'000,    60'000'000,     60'000'000,    60'000'000, 1'100'000'000,
+      1'000'000'000, 5'000'000'000, 11'000'000'000, 40'000'000'000};
+  clock_.advance(Nanos{kSpans[step.a % 16]});
+  if (step.b % 4 == 0) loop_->update_now();
 }
 
 // Messages to all subscribers, each in the memory of the one before.

@@ -193,6 +193,7 @@ class World {
   void run_nested(const Step& step);
   void run_until_told(Nanos span);
   void run_for(const Step& step);
+  void advance(const Step& step);
   void post();
   void on_post(std::uint64_t number);
   void use_timer(const Step& step);
