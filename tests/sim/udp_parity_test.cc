@@ -45,29 +45,6 @@ class UdpMachine final : public SocketMachine {
         return "connect " + connect(fd, number);
       case 5:
         return "disconnect " + disconnect(fd);
-      case 6:
-      case 7:
-      case 8:
-        return "send " + send(fd, number % 300);
-      case 9:
-      case 10:
-      case 11:
-        return "send to " + send_to(fd, number, number % 200);
-      case 12:
-        return "send much " + send_much(fd, number);
-      case 13:
-        return "send some " + send_some(fd, number);
-      case 14:
-      case 15:
-      case 16:
-      case 17:
-        return "receive " + receive(fd, number % 400, 0);
-      case 18:
-        return "peek " + receive(fd, number % 50, MSG_PEEK);
-      case 19:
-        return "whole " + receive(fd, number % 50, MSG_TRUNC);
-      case 20:
-        return "receive some " + receive_some(fd);
       case 21:
         return "shutdown " + std::to_string(number % 4) + ' ' +
                answer(calls_.shutdown(fd, static_cast<int>(number % 4)));
@@ -86,12 +63,40 @@ class UdpMachine final : public SocketMachine {
       case 28:
       case 29:
         return "serve " + serve(number);
-      default:
+      case 30:
+      case 31:
         return "client " + begin(number);
+      default:
+        return transfer(step, fd);
     }
   }
 
  private:
+  std::string transfer(const SocketStep& step, int fd) {
+    const unsigned number = step.number;
+    switch (step.what % 32) {
+      case 6:
+      case 7:
+      case 8:
+        return "send " + send(fd, number % 300);
+      case 9:
+      case 10:
+      case 11:
+        return "send to " + send_to(fd, number, number % 200);
+      case 12:
+        return "send much " + send_much(fd, number);
+      case 13:
+        return "send some " + send_some(fd, number);
+      case 18:
+        return "peek " + receive(fd, number % 50, MSG_PEEK);
+      case 19:
+        return "whole " + receive(fd, number % 50, MSG_TRUNC);
+      case 20:
+        return "receive some " + receive_some(fd);
+      default:
+        return "receive " + receive(fd, number % 400, 0);
+    }
+  }
   std::string open(int family) {
     return keep(calls_.socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   }
