@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "http/codec/websocket_frame.h"
 #include "spate/http/error.h"
 #include "spate/http/server.h"
 #include "spate/http/websocket_client.h"
@@ -105,14 +106,14 @@ TEST_F(ReconnectingWebSockets, WaitingMessagesFollowThoseOfOnOpen) {
   connect();
   EXPECT_TRUE(log_.socket->send("second"));
   EXPECT_TRUE(log_.socket->send("third"));
-  EXPECT_EQ(log_.socket->waiting(), 11u);
+  EXPECT_EQ(log_.socket->waiting(), 11u + 2 * http::kMostFrameHead);
   run_until_noted("third");
   EXPECT_EQ(log_.lines, (Lines{"open", "first", "second", "third"}));
   EXPECT_EQ(log_.socket->waiting(), 0u);
 }
 
 TEST_F(ReconnectingWebSockets, QueueOfWaitingMessagesIsLimited) {
-  connect({.max_waiting = 5});
+  connect({.max_waiting = 5 + http::kMostFrameHead});
   EXPECT_FALSE(log_.socket->send("123456"));
   EXPECT_TRUE(log_.socket->send("12345"));
   EXPECT_FALSE(log_.socket->send("1"));
@@ -123,6 +124,14 @@ TEST_F(ReconnectingWebSockets, QueueOfWaitingMessagesIsLimited) {
   EXPECT_FALSE(log_.socket->send(""));
 }
 
+TEST_F(ReconnectingWebSockets, QueueOfEmptyMessagesIsLimited) {
+  connect({.max_waiting = 3 * http::kMostFrameHead});
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(log_.socket->send(""));
+  EXPECT_FALSE(log_.socket->send(""));
+  run_until_noted("", 3);
+  EXPECT_EQ(log_.lines, (Lines{"open", "", "", ""}));
+}
+
 // They exceed the queue of the connection, and the buffers of the kernel.
 TEST_F(ReconnectingWebSockets, WaitingMessagesDoNotOverfillQueueOfConnection) {
   constexpr int kMessages = 24;
@@ -130,9 +139,9 @@ TEST_F(ReconnectingWebSockets, WaitingMessagesDoNotOverfillQueueOfConnection) {
   for (const WhenFull when_full : {WhenFull::close, WhenFull::drop}) {
     log_ = FeedLog();
     connect({.socket = {.limits = {.max = 3'000'000, .when_full = when_full}},
-             .max_waiting = kMessages * message.size()});
+             .max_waiting = kMessages * (message.size() + http::kMostFrameHead)});
     for (int i = 0; i < kMessages; ++i) EXPECT_TRUE(log_.socket->send(message));
-    EXPECT_EQ(log_.socket->waiting(), kMessages * message.size());
+    EXPECT_EQ(log_.socket->waiting(), kMessages * (message.size() + http::kMostFrameHead));
     run_until_noted(message, kMessages);
     EXPECT_EQ(log_.lines.front(), "open");
     EXPECT_EQ(log_.lines.size(), 1u + kMessages);

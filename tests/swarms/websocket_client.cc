@@ -229,7 +229,7 @@ class FeedClient final : public http::WebSocketClientHandler {
   // Returns the number of the first message that waits.
   std::uint64_t first_waiting();
   bool has_room_for(std::size_t size) const {
-    return socket_.socket().queued() + size + kFrameHead <= options_.socket.limits.max;
+    return socket_.socket().queued() + size <= options_.socket.limits.max;
   }
   bool ends_steady() const {
     return phase_ == Phase::open && loop_.now() - opened_ >= options_.steady_after;
@@ -324,17 +324,17 @@ void FeedClient::send_some() {
     std::string text = std::to_string(plan_.ledger.size()) + ' ';
     text.append(world().draw(may_be_long ? 25'000 : 300), '.');
     // A message that does not fit may end the connection.
-    if (plan_.is_well() && !has_room_for(text.size())) return;
+    if (plan_.is_well() && !has_room_for(text.size() + kFrameHead)) return;
     send(std::move(text));
   }
 }
 
 void FeedClient::send(std::string text) {
   const bool was_open = socket_.is_open();
-  const bool had_room = has_room_for(text.size());
+  const std::size_t size = text.size() + kFrameHead;
+  const bool had_room = has_room_for(size);
   const std::size_t before = socket_.waiting();
   first_waiting();
-  const std::size_t size = text.size();
   if (!socket_.send(text)) return check_refused(size, was_open && before == 0, had_room, before);
   sim::always(phase_ != Phase::closing && phase_ != Phase::closed, "nothing is sent after close()");
   plan_.ledger.messages.push_back({.text = std::move(text)});
@@ -352,8 +352,7 @@ void FeedClient::check_refused(std::size_t size, bool may_pass, bool had_room, s
   sim::always(socket_.waiting() == (is_over ? 0 : before), "a refused message does not wait");
   sim::sometimes(!is_over && may_pass, "the queue of the connection is full");
   sim::sometimes(!is_over && !may_pass, "no more messages may wait");
-  const bool may_wait = options_.max_waiting != 0 && before + size <= options_.max_waiting &&
-                        size + kFrameHead <= options_.socket.limits.max;
+  const bool may_wait = before + size <= options_.max_waiting && size <= options_.socket.limits.max;
   const bool is_accepted = may_pass ? had_room && socket_.is_open() : may_wait;
   sim::always(is_over || !is_accepted, "a message is refused for want of room");
   was_refused_ = was_refused_ || may_pass;

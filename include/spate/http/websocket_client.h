@@ -12,8 +12,9 @@
 // the delay doubles with each consecutive failure, random jitter shortens it, and a connection that
 // ends within `steady_after` counts as a failure.
 //
-// Messages that are sent without a connection wait for one, up to `max_waiting` bytes. They are
-// passed to it in order, as its queue has room; until then, further messages wait after them.
+// Messages that are sent without a connection wait for one, up to `max_waiting` bytes, 14 of each
+// message for its frame header. They are passed to it in order, as its queue has room; until then,
+// further messages wait after them.
 // Messages that were passed to a connection which then fails may be lost: repeat them in on_open()
 // if the protocol needs it. The WebSocketClient sends no message twice.
 //
@@ -84,7 +85,7 @@ struct WebSocketClientOptions {
   double jitter = 0.5;                    // The share of a delay that is random, 0 ... 1.
   Nanos steady_after{5'000'000'000};      // The end of an older connection resets the failures.
   std::uint32_t max_failures = 0;         // Stops after so many consecutive failures; 0: never.
-  std::size_t max_waiting = 1024 * 1024;  // Bytes of messages that wait. 0: none may wait.
+  std::size_t max_waiting = 1024 * 1024;  // Bytes of frames that wait. 0: none may wait.
 };
 
 class SPATE_EXPORT WebSocketClient {
@@ -117,7 +118,7 @@ class SPATE_EXPORT WebSocketClient {
 
   // Returns true if a connection is open and writable.
   bool is_open() const;
-  // Returns the bytes of the messages that wait for a connection, or for room in its queue.
+  // Returns the bytes of the frames that wait for a connection, or for room in its queue.
   std::size_t waiting() const;
   // Returns the time to the next attempt; zero unless waiting.
   Nanos retry_in() const;

@@ -63,9 +63,9 @@ class WebSocketClientState final : public WebSocketHandler,
   bool send(MessageKind kind, Bytes bytes) {
     if (is_over_) return false;
     if (socket_.is_writable() && (in_open_ || waiting_.empty())) return socket_.send(kind, bytes);
-    if (!may_wait(bytes.size())) return false;
+    if (!may_wait(frame_size(bytes))) return false;
     waiting_.push_back({kind, std::string(text_of(bytes))});
-    waiting_bytes_ += bytes.size();
+    waiting_bytes_ += frame_size(bytes);
     return true;
   }
 
@@ -127,21 +127,22 @@ class WebSocketClientState final : public WebSocketHandler,
     if (is_over_) return finish({});
     if (attempt()) wait();
   }
+  static std::size_t frame_size(Bytes message) { return message.size() + kMostFrameHead; }
   bool may_wait(std::size_t size) const {
-    return options_.max_waiting != 0 && size <= options_.max_waiting - waiting_bytes_ &&
-           size + kMostFrameHead <= options_.socket.limits.max;
+    return size <= options_.max_waiting - waiting_bytes_ && size <= options_.socket.limits.max;
   }
   bool fits(std::size_t size) const {
-    return socket_.queued() + size + kMostFrameHead <= options_.socket.limits.max;
+    return socket_.queued() + size <= options_.socket.limits.max;
   }
   // A message for which the queue has no room would be dropped, or end the connection. The queue
   // reports that it has drained only if it was full, so the pong to a ping after it shows that.
   void flush() {
     while (!waiting_.empty() && socket_.is_writable() && !socket_.is_full()) {
       const Message& first = waiting_.front();
-      if (!fits(first.bytes.size())) return void(socket_.ping());
+      const std::size_t size = frame_size(bytes_of(first.bytes));
+      if (!fits(size)) return void(socket_.ping());
       if (!socket_.send(first.kind, bytes_of(first.bytes))) return;
-      waiting_bytes_ -= first.bytes.size();
+      waiting_bytes_ -= size;
       waiting_.pop_front();
     }
   }
