@@ -2,6 +2,7 @@
 
 #include "support/own_loopback.h"
 #include "support/tls_pair.h"
+#include "sys/poll.h"
 #include "sys/socket.h"
 
 namespace spate::testing {
@@ -18,6 +19,9 @@ Result<std::pair<Stream, Stream>> tcp_pair(Loop& loop) {
   EXPECT_EQ(sys::local_address(listener.get(), at), 0);
   sys::Descriptor client(sys::open_socket(AF_INET, SOCK_STREAM));
   sys::connect(client.get(), at.get(), at.size);
+  // A loaded machine may finish the handshake after connect() has returned.
+  pollfd waiting{.fd = listener.get(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(sys::poll(&waiting, 1, kForever), 1);
   sys::SystemAddress peer;
   sys::Descriptor server(sys::accept(listener.get(), peer.get(), peer.size));
   EXPECT_TRUE(server.is_open());
