@@ -241,6 +241,55 @@ TEST_F(Limits, EndStreamedResponseThatClientDoesNotRead) {
   EXPECT_FALSE(kept.is_open());
 }
 
+// Each piece has more framing than contents.
+TEST_F(Limits, EndResponseOfManySmallPiecesThatClientDoesNotRead) {
+  Exchange kept;
+  on_request = [&](Exchange exchange) {
+    exchange.begin(Status::ok);
+    exchange.write(std::string(1'000'000, 'a'));
+    kept = std::move(exchange);
+  };
+  auto [mine, theirs] = must(Stream::memory_pair(loop_));
+  server_.add(std::move(theirs));
+  mine.write(kGet);
+  turns();
+  for (int second = 0; second < 59; ++second) {
+    pass_seconds(1);
+    ASSERT_TRUE(kept.write("a"));
+  }
+  EXPECT_TRUE(kept.is_open());
+  pass_seconds(3);
+  EXPECT_FALSE(kept.is_open());
+}
+
+TEST_F(Limits, KeepResponseThatClientReadsSlowly) {
+  Exchange kept;
+  on_request = [&](Exchange exchange) {
+    exchange.begin(Status::ok, {}, 100'000'000);
+    exchange.write(std::string(1'000'000, 'a'));
+    kept = std::move(exchange);
+  };
+  auto [mine, theirs] = must(Stream::memory_pair(loop_));
+  server_.add(std::move(theirs));
+  mine.write(kGet);
+  turns();
+  StreamCallbacks callbacks;
+  std::size_t received = 0;
+  callbacks.on_data = [&](Bytes bytes) {
+    received += bytes.size();
+    mine.pause();
+    return bytes.size();
+  };
+  ASSERT_FALSE(mine.start(std::move(callbacks)));
+  for (int i = 0; i < 10; ++i) {
+    pass_seconds(40);
+    mine.resume();
+    turns();
+  }
+  EXPECT_TRUE(kept.is_open());
+  EXPECT_GT(received, 0u);
+}
+
 // While responses wait for the client, the next request does not end earlier.
 TEST_F(Limits, EndRequestAfterUnreadResponseInTime) {
   pass_seconds(1000);

@@ -87,6 +87,25 @@ TEST_P(Inspecting, QueuedAndUnreadBytesAreCounted) {
   EXPECT_EQ(state_of(left_), StreamState::closed);
 }
 
+TEST_P(Inspecting, QueueThatMakesNoProgressHasStalled) {
+  {
+    const FullKernel full;
+    right_.pause();
+    EXPECT_TRUE(left_.write(pattern(1'000'000)));
+    turns();
+    pass(10s);
+    EXPECT_TRUE(left_.write("x"));
+    pass(10s);
+    EXPECT_GE(stream_info(left_).stalled, 20s) << "a write is no progress";
+    EXPECT_LE(stream_info(left_).stalled, 21s);
+    EXPECT_EQ(stream_info(right_).stalled, 0s);
+  }
+  right_.resume();
+  turn_until([&] { return stream_info(left_).stalled < 20s; });
+  turn_until([&] { return left_.queued() == 0; });
+  EXPECT_EQ(stream_info(left_).stalled, 0s);
+}
+
 TEST_P(Inspecting, LeftoverOfHandlerIsUnread) {
   right_log_.use = [](Bytes) -> std::size_t { return 0; };
   EXPECT_TRUE(left_.write("hello"));

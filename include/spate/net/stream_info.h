@@ -45,6 +45,9 @@ struct StreamInfo {
                            // sent.
   std::size_t queued = 0;  // Bytes: as Stream::queued(), and the size of Stream::unread().
   std::size_t unread = 0;
+  // Since the kernel last took bytes of the queue, or the queue began. Zero while it is empty, or
+  // rests because of rate limits.
+  Nanos stalled{0};
   Nanos age{0};  // Since it was made, or began to connect. Resolution: about a second.
   // Unique in the process while the Stream exists: RunningCallback::watcher.
   const void* id = nullptr;

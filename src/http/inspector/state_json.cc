@@ -34,6 +34,7 @@ void write_stream(JsonWriter& json, const StreamReport& stream) {
   json.add("tls", std::string_view(stream.tls));
   json.add("queued", stream.info.queued);
   json.add("unread", stream.info.unread);
+  json.add("stalled", seconds_of(stream.info.stalled));
   json.add("full", stream.info.is_full);
   json.add("paused", stream.info.is_paused);
   json.add("started", stream.info.is_started);

@@ -62,7 +62,7 @@ Status ExchangeState::status_to_send(Status status) const {
 }
 
 void ExchangeState::on_begun(const ServerResponseHead& response) {
-  response_.begin(response.status, response.size, loop().now());
+  response_.begin(response.status, response.size);
   refused_with_ = 0;
 }
 
@@ -264,7 +264,6 @@ Refusal ExchangeState::open(const Framing& framing, ServerCore& server) {
   if (framing.size > options.max_body) return IncomingBody::kTooLong;
   began_ = server.time_of_request();
   body_.open(framing, options.max_body, began_);
-  response_.await(began_);
   compression_ = options.compression;
   return {};
 }

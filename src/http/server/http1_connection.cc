@@ -10,6 +10,7 @@
 #include "http/server/server_core.h"
 #include "spate/error.h"
 #include "spate/net/proxy_protocol.h"
+#include "spate/net/stream_info.h"
 #include "spate/net/stream_use.h"
 
 namespace spate::http {
@@ -395,9 +396,11 @@ void Http1Connection::on_tick(ExchangeState& state, Nanos now) {
   }
 }
 
-// True if output is queued and the client reads nothing.
-bool Http1Connection::is_stuck(ExchangeState& state, Nanos now) const {
-  return state.response().has_stalled(stream_.queued(), server_.options().idle_timeout, now);
+// True if output is queued and the client reads nothing. The client has as much time for the
+// responses before this one as for this one.
+bool Http1Connection::is_stuck(const ExchangeState& state, Nanos now) const {
+  const Nanos timeout = server_.options().idle_timeout;
+  return timeout > Nanos{0} && stream_info(stream_).stalled >= timeout && state.age(now) >= timeout;
 }
 
 }  // namespace spate::http

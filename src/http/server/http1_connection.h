@@ -117,7 +117,7 @@ class Http1Connection final : public ServerConnection, public Wire {
   void finish(ExchangeState& state, std::error_code error = {});
   void keep(ExchangeState& state);
   void go();  // Destroys this.
-  bool is_stuck(ExchangeState& state, Nanos now) const;
+  bool is_stuck(const ExchangeState& state, Nanos now) const;
 
   ServerCore& server_;
   Stream stream_;

@@ -1,5 +1,5 @@
-// OutgoingResponse: how far the response of an exchange is: its status, how many bytes of its body
-// were sent and still follow, and whether the client takes them.
+// OutgoingResponse: how far the response of an exchange is: its status, and how many bytes of its
+// body were sent and still follow.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +7,11 @@
 
 #include "http/codec/outgoing.h"
 #include "spate/http/status.h"
-#include "spate/time.h"
 
 namespace spate::http {
 
 class OutgoingResponse {
  public:
-  // Called when the request is complete. The client has as much time for the responses before as
-  // for this one.
-  void await(Nanos now) { last_progress_ = now; }
   // Decides how the body follows the header section. Called before begin().
   void frame(const RequestSummary& request, Status status, std::optional<std::uint64_t> size) {
     framing_ = frame_outgoing(request, status, size);
@@ -27,7 +23,7 @@ class OutgoingResponse {
   // ---- its stages
 
   // Called when the header section was sent.
-  void begin(Status status, std::optional<std::uint64_t> size, Nanos now);
+  void begin(Status status, std::optional<std::uint64_t> size);
   // Sets the size of the body before it is compressed.
   void expect(std::optional<std::uint64_t> size);
   // Called when the body is complete, and a part of it is still to be compressed.
@@ -62,8 +58,6 @@ class OutgoingResponse {
   std::uint64_t sent() const { return sent_; }
   // Returns whether less was written than declared.
   bool is_short() const { return is_sized_ && left_ != 0 && !drops_body(); }
-  // Returns whether the client took none of the `queued` bytes for `timeout`. Called once a second.
-  bool has_stalled(std::uint64_t queued, Nanos timeout, Nanos now);
 
  private:
   enum class Stage : std::uint8_t { none, begun, ending, ended };
@@ -73,8 +67,6 @@ class OutgoingResponse {
   Outgoing framing_;
   std::uint64_t left_ = 0;  // If is_sized_: bytes that are still to be written.
   std::uint64_t sent_ = 0;
-  Nanos last_progress_{0};   // The loop time when the client last took bytes.
-  std::uint64_t taken_ = 0;  // Bytes that it had taken then.
   Status status_{};
   Stage stage_ = Stage::none;
   bool is_sized_ = false;

@@ -107,6 +107,7 @@ class Connection {
   int fd() const { return node_.fd; }
   // stream_info.h
   StreamInfo info() const;
+  Nanos stalled() const;
 
   // ---- called by transports and LoopStreams
 

@@ -26,6 +26,12 @@ Nanos Connection::age() const {
                                  : Nanos{0};
 }
 
+Nanos Connection::stalled() const {
+  return has_queue() && !has(kSendRests) && loop_state().is_alive()
+             ? loop_state().loop().now() - Nanos{busy_->last_sent}
+             : Nanos{0};
+}
+
 StreamState Connection::public_state() const {
   if (!is_open()) return StreamState::closed;
   if (!transport_->is_connected()) return StreamState::connecting;
@@ -57,6 +63,7 @@ StreamInfo Connection::info() const {
           .has_owner = !has(kAbandoned),
           .queued = queued(),
           .unread = unread().size(),
+          .stalled = stalled(),
           .age = age(),
           .id = this};
 }
