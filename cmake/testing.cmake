@@ -107,7 +107,7 @@ function(spate_add_test name)
   target_compile_options(${name} PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${name} PRIVATE ${arg_LIBRARY} GTest::gmock GTest::gtest GTest::gtest_main)
   if(SPATE_TESTS_GROUPED)
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
     # An earlier file of the group may have a global of the same name.
     target_compile_options(${name} PRIVATE -Wno-shadow)
   endif()

@@ -16,11 +16,12 @@
 #include "tests/support/make_loop.h"
 #include "tests/support/open_fds.h"
 #include "tests/support/own_tree.h"
+#include "tests/support/system_error.h"
 
 namespace spate {
 namespace {
 
-std::error_code system_error(int error) { return {error, std::system_category()}; }
+using testing::system_error;
 
 class FileFaults : public ::testing::Test {
  protected:

@@ -80,9 +80,9 @@ DatagramGroup::MakeService answering(Plan& plan) {
 }
 
 // A client that sends texts, and keeps the responses.
-class Asking final : public DatagramHandler {
+class DatagramClient final : public DatagramHandler {
  public:
-  Asking(Loop& loop, const Address& server)
+  DatagramClient(Loop& loop, const Address& server)
       : loop_(loop), server_(server), socket_(must(Datagram::create(loop, Address::any_ipv4(0)))) {
     socket_.start(*this);
   }
@@ -128,7 +128,7 @@ TEST_F(DatagramGroupTest, DistributesPeersOverWorkers) {
   auto made = group();
   std::set<char> seen;
   for (int i = 0; i < 200 && seen.size() < kWorkers; ++i) {
-    Asking client(*loop_, made->address());
+    DatagramClient client(*loop_, made->address());
     const std::string first = client.ask("hello");
     ASSERT_EQ(first.substr(1), "hello");
     EXPECT_EQ(client.ask("hello"), first) << "a peer stays at its worker";
@@ -143,8 +143,8 @@ TEST_F(DatagramGroupTest, DistributesPeersOverWorkers) {
 
 TEST_F(DatagramGroupTest, SteersPacketsByTheirContents) {
   auto made = group({.steering = {.offset = 1, .mask = 0xff}});
-  Asking one(*loop_, made->address());
-  Asking other(*loop_, made->address());
+  DatagramClient one(*loop_, made->address());
+  DatagramClient other(*loop_, made->address());
   for (unsigned number = 0; number < 256; ++number) {
     const std::string text{'x', 'y', 'y', 'y', static_cast<char>(number), 'z'};
     const std::string expected = std::to_string(number % kWorkers) + text;
@@ -171,7 +171,7 @@ TEST_F(DatagramGroupTest, PassesPacketsOnWhenKernelDoesNotSteer) {
   const auto made = group({.socket = {.local_address = true, .ecn = true}, .steering = kByNumber},
                           Address::any_ipv4(0));
   stop_steering(plan_.fd);
-  Asking client(*loop_, *Address::ip("127.0.0.9", made->address().port()));
+  DatagramClient client(*loop_, *Address::ip("127.0.0.9", made->address().port()));
   EXPECT_FALSE(client.socket().set_ecn(Ecn::congested));
   const std::string to_first(4, 0);
   EXPECT_EQ(client.ask(to_first), '0' + to_first);
@@ -194,7 +194,7 @@ TEST_F(DatagramGroupTest, DropsPacketsForBusyWorkerBeyondLimit) {
     while (!may_go_on) std::this_thread::yield();
   }));
   while (!is_busy) std::this_thread::yield();
-  Asking client(*loop_, made->address());
+  DatagramClient client(*loop_, made->address());
   for (int i = 0; i < 5; ++i)
     EXPECT_FALSE(client.socket().send(bytes_of(kToSecond), made->address()));
   while (made->forwarded() + made->dropped() < 5) std::this_thread::yield();
@@ -213,7 +213,7 @@ TEST_F(DatagramGroupTest, EndsWhileServiceRunsLoop) {
     while (!may_return) EXPECT_FALSE(loop.run(Run::no_wait));
   };
   auto made = group();
-  Asking client(*loop_, made->address());
+  DatagramClient client(*loop_, made->address());
   EXPECT_FALSE(client.socket().send(bytes_of("x"), made->address()));
   while (!is_inside) std::this_thread::yield();
   made.reset();
@@ -261,7 +261,7 @@ TEST_F(DatagramGroupTest, EndsServicesOfAllWorkersIfOneIsNotMade) {
 
 TEST_F(DatagramGroupTest, EndsWithWorkers) {
   auto made = group();
-  Asking client(*loop_, made->address());
+  DatagramClient client(*loop_, made->address());
   EXPECT_EQ(client.ask("x").substr(1), "x");
   EXPECT_TRUE(workers_->stop(5s));
   EXPECT_EQ(plan_.alive, 0);

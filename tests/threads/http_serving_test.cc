@@ -22,9 +22,9 @@ namespace {
 using http::Exchange;
 
 // Sends a request at once, and keeps the response.
-class Asking final : public StreamHandler {
+class HttpClient final : public StreamHandler {
  public:
-  Asking(Loop& loop, const Address& address) {
+  HttpClient(Loop& loop, const Address& address) {
     connecting_ = connect(loop, address, [this](Result<Stream> made) {
       ASSERT_TRUE(made) << made.error().message();
       stream_ = std::move(*made);
@@ -135,18 +135,18 @@ class HttpOnWorkers : public WorkersTest {
     ASSERT_TRUE(server) << server.error().message();
     for (int i = 0; i < count; ++i) clients_.emplace_back(*loop_, server->address());
   }
-  bool all(bool (*is)(const Asking&)) { return std::ranges::all_of(clients_, is); }
+  bool all(bool (*is)(const HttpClient&)) { return std::ranges::all_of(clients_, is); }
 
   std::unique_ptr<Workers> workers_ = *Workers::create({.threads = 2});
   Counts counts_;
-  std::list<Asking> clients_;
+  std::list<HttpClient> clients_;
 };
 
 TEST_F(HttpOnWorkers, EachWorkerUsesItsOwnService) {
   ask(http::serve(*workers_, Address::loopback_ipv4(0), make(Counting::Does::answer), {},
                   {.balance = Balance::round_robin}),
       4);
-  run_until([&] { return all([](const Asking& client) { return client.is_answered(); }); });
+  run_until([&] { return all([](const HttpClient& client) { return client.is_answered(); }); });
   EXPECT_EQ(counts_.services, 2);
   workers_.reset();
   EXPECT_EQ(counts_.services, 0);
@@ -163,10 +163,11 @@ TEST_F(HttpOnWorkers, EachWorkerUsesItsOwnCopy) {
                   },
                   {}, {.balance = Balance::round_robin}),
       4);
-  run_until([&] { return all([](const Asking& client) { return client.is_answered(); }); });
+  run_until([&] { return all([](const HttpClient& client) { return client.is_answered(); }); });
   EXPECT_EQ(calls, 4);
   std::multiset<char> counts;  // Each counts its own.
-  for (const Asking& client : clients_) counts.insert(client.received[client.received.size() - 7]);
+  for (const HttpClient& client : clients_)
+    counts.insert(client.received[client.received.size() - 7]);
   EXPECT_EQ(counts, (std::multiset<char>{'1', '1', '2', '2'}));
 }
 
@@ -177,14 +178,14 @@ TEST_F(HttpOnWorkers, EachWorkerLogs) {
     if (record.status == http::Status::ok) ++lines;
   };
   ask(http::serve(*workers_, Address::loopback_ipv4(0), make(Counting::Does::answer), options), 4);
-  run_until([&] { return all([](const Asking& client) { return client.is_answered(); }); });
+  run_until([&] { return all([](const HttpClient& client) { return client.is_answered(); }); });
   workers_.reset();
   EXPECT_EQ(lines, 4);
 }
 
 TEST_F(HttpOnWorkers, IsDrainedByStop) {
   ask(http::serve(*workers_, Address::loopback_ipv4(0), make(Counting::Does::answer)), 4);
-  run_until([&] { return all([](const Asking& client) { return client.is_answered(); }); });
+  run_until([&] { return all([](const HttpClient& client) { return client.is_answered(); }); });
   std::atomic<bool> is_done{false};
   bool was_whole = false;
   std::thread stopping([&] {
@@ -201,7 +202,7 @@ TEST_F(HttpOnWorkers, IsDrainedByStop) {
 // The clients' loop does not run: each was sent all, and keeps its socket open.
 TEST_F(HttpOnWorkers, IsDrainedThoughClientsKeepTheirSocketsOpen) {
   ask(http::serve(*workers_, Address::loopback_ipv4(0), make(Counting::Does::answer)), 4);
-  run_until([&] { return all([](const Asking& client) { return client.is_answered(); }); });
+  run_until([&] { return all([](const HttpClient& client) { return client.is_answered(); }); });
   EXPECT_TRUE(workers_->stop(20ms));
   EXPECT_EQ(counts_.services, 0);
 }
@@ -360,7 +361,7 @@ TEST_F(HttpOnWorkers, ConnectionsAreClosedWithoutService) {
   ask(http::serve(*workers_, Address::loopback_ipv4(0),
                   http::MakeService([](Loop&) { return std::unique_ptr<http::Service>(); })),
       2);
-  run_until([&] { return all([](const Asking& client) { return client.is_closed; }); });
+  run_until([&] { return all([](const HttpClient& client) { return client.is_closed; }); });
 }
 
 TEST_F(HttpOnWorkers, RejectsInvalidLimits) {

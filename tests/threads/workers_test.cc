@@ -184,9 +184,9 @@ class Answering final : public StreamHandler {
 };
 
 // Sends without a pause, and counts the bytes that return.
-class Asking final : public StreamHandler {
+class SendingClient final : public StreamHandler {
  public:
-  Asking(Loop& loop, const Address& address) {
+  SendingClient(Loop& loop, const Address& address) {
     connecting_ = connect(loop, address, [this](Result<Stream> made) {
       ASSERT_TRUE(made) << made.error().message();
       stream_ = std::move(*made);
@@ -223,20 +223,20 @@ TEST_P(WorkersTest, LoseNoResponseWhenStoppedUnderLoad) {
       Address::loopback_ipv4(0),
       [](Stream stream, const Address&) { new Answering(std::move(stream)); }, GetParam());
   ASSERT_TRUE(address);
-  std::list<Asking> clients;
+  std::list<SendingClient> clients;
   for (int i = 0; i < 20; ++i) clients.emplace_back(*loop_, *address);
   run_until([&] {
     return std::ranges::all_of(clients,
-                               [](const Asking& client) { return client.answered() > 500; });
+                               [](const SendingClient& client) { return client.answered() > 500; });
   });
   bool drained = false;
   std::thread stopper(
       [&] { drained = (*workers)->stop(30s, [](Loop&) { Answering::close_all(); }); });
-  run_until([&] { return std::ranges::all_of(clients, &Asking::is_closed); });
+  run_until([&] { return std::ranges::all_of(clients, &SendingClient::is_closed); });
   stopper.join();
   EXPECT_TRUE(drained);
   std::size_t answered = 0;
-  for (const Asking& client : clients) answered += client.answered();
+  for (const SendingClient& client : clients) answered += client.answered();
   EXPECT_EQ(answered, Answering::written);
 }
 

@@ -20,8 +20,6 @@ namespace {
 // which no query is due yet.
 constexpr Nanos kSlack{1'000'000};
 
-std::error_code system_error(int error) { return {error, std::system_category()}; }
-
 std::vector<Address> addresses_of(const ares_addrinfo* found, std::uint16_t port) {
   std::vector<Address> addresses;
   if (found == nullptr) return addresses;
@@ -67,7 +65,7 @@ Result<ResolvConf> read_resolv_conf(const std::string& path) {
   std::string text;
   const long result = sys::read_file(path.c_str(), text);
   const int error = result < 0 ? static_cast<int>(-result) : 0;
-  if (is_shortage(error)) return std::unexpected(system_error(error));
+  if (is_shortage(error)) return std::unexpected(sys::error_code(-error));
   return parse_resolv_conf(text);
 }
 
@@ -150,7 +148,7 @@ NameChannel::~NameChannel() {
 
 Result<std::unique_ptr<NameChannel>> NameChannel::open(Loop& loop, const ResolverOptions& options) {
   std::unique_ptr<NameChannel> channel(new (std::nothrow) NameChannel(loop));
-  if (channel == nullptr) return std::unexpected(system_error(ENOMEM));
+  if (channel == nullptr) return std::unexpected(sys::error_code(-ENOMEM));
   if (const std::error_code error = channel->open(options)) return std::unexpected(error);
   return channel;
 }
@@ -194,7 +192,7 @@ std::error_code NameChannel::set_servers(const std::vector<Address>& servers) {
   if (servers.empty()) return {};
   const int status = ares_set_servers_ports_csv(channel_, list_of(servers).c_str());
   if (status == ARES_SUCCESS) return {};
-  return system_error(status == ARES_ENOMEM ? ENOMEM : EINVAL);
+  return sys::error_code(status == ARES_ENOMEM ? -ENOMEM : -EINVAL);
 }
 
 // Removes the root (".") from the search domains: c-ares 1.18 would append two dots and fail. A
@@ -266,9 +264,9 @@ std::error_code NameChannel::error_of(int status) const {
     case ARES_EBADRESP:
       return NameError::bad_answer;
     case ARES_ENOMEM:
-      return system_error(ENOMEM);
+      return sys::error_code(-ENOMEM);
     case ARES_ECONNREFUSED:
-      if (is_shortage(trouble_)) return system_error(trouble_);
+      if (is_shortage(trouble_)) return sys::error_code(-trouble_);
       return trouble_ != 0 ? NameError::unreachable : NameError::server_failure;
     default:
       return NameError::server_failure;
