@@ -13,10 +13,12 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <vector>
 
 #include "chaos/verdict.h"
 #include "chaos/world.h"
+#include "sim/explore/shrink.h"
 #include "support/sanitizers.h"
 
 #ifdef SPATE_TEST_FINDS_LEAKS
@@ -35,6 +37,7 @@ constexpr int kFailed = 67;  // The exit status of a child that called fail().
 constexpr unsigned kMaxSeconds = testing::kIsSanitized ? 20 : 4;
 constexpr unsigned kMaxSecondsAsleep = 30 * kMaxSeconds;
 constexpr int kMaxFds = 400;
+constexpr std::size_t kShrinkRuns = 2'000;  // Programs that are run to remove steps of one.
 
 // The report that a child leaves, however it ends.
 struct Report {
@@ -148,42 +151,41 @@ bool fails_alike(const Program& program, std::string_view backend, const std::st
   return in_child([&] { run_alone(program, backend, false); }, true) == promise;
 }
 
-// Removes as many steps as possible, long stretches first.
+Program with_steps(const Program& program, const sim::Numbers& kept) {
+  Program part = program;
+  part.steps.clear();
+  for (const std::uint64_t number : kept) part.steps.push_back(program.steps[number]);
+  return part;
+}
+
+// Makes the numbers of each step as small as possible.
+void shrink_numbers(Program& program, const std::function<bool(const Program&)>& fails) {
+  for (Step& step : program.steps) {
+    for (std::uint32_t Step::* number : {&Step::a, &Step::b}) {
+      const std::uint32_t before = step.*number;
+      for (const std::uint32_t smaller : {0u, before % 16}) {
+        step.*number = smaller;
+        if (smaller == before || fails(program)) break;
+        step.*number = before;
+      }
+    }
+  }
+}
+
+// Removes as many steps as possible.
 Program shrink(Program program, std::string_view backend, const std::string& promise) {
-  const auto keep_if_it_fails = [&](const Program& candidate) {
-    if (!fails_alike(candidate, backend, promise)) return false;
-    program = candidate;
-    return true;
+  const auto fails = [&](const Program& candidate) {
+    return fails_alike(candidate, backend, promise);
   };
   Program calm = program;
   calm.weather = Weather::fair;
-  keep_if_it_fails(calm);
-  for (bool is_better = true; is_better;) {
-    is_better = false;
-    for (std::size_t size = program.steps.size(); size > 0; size /= 2) {
-      for (std::size_t at = 0; at < program.steps.size();) {
-        Program candidate = program;
-        const auto begin = candidate.steps.begin() + static_cast<long>(at);
-        const std::size_t count = std::min(size, candidate.steps.size() - at);
-        candidate.steps.erase(begin, begin + static_cast<long>(count));
-        if (keep_if_it_fails(candidate)) {
-          is_better = true;
-        } else {
-          at += size;
-        }
-      }
-    }
-  }
-  for (std::size_t i = 0; i < program.steps.size(); ++i) {
-    for (std::uint32_t Step::* number : {&Step::a, &Step::b}) {
-      for (const std::uint32_t smaller : {0u, program.steps[i].*number % 16}) {
-        Program candidate = program;
-        if (candidate.steps[i].*number == smaller) break;
-        candidate.steps[i].*number = smaller;
-        if (keep_if_it_fails(candidate)) break;
-      }
-    }
-  }
+  if (fails(calm)) program = calm;
+  sim::Numbers all(program.steps.size());
+  std::iota(all.begin(), all.end(), 0);
+  const sim::Numbers needed = sim::shrink(
+      all, [&](const sim::Numbers& kept) { return fails(with_steps(program, kept)); }, kShrinkRuns);
+  program = with_steps(program, needed);
+  shrink_numbers(program, fails);
   return program;
 }
 
