@@ -237,55 +237,59 @@ static void op_read(void) {
   add_up(extra_of(slot), taken, bufferevent_read(slot->bev, taken, (size_t)some_size()));
 }
 
+static void end_peer(Slot* slot) {
+  say("hand closes", slot);
+  printf("\n");
+  end_hand(slot);
+}
+
+// How much the underlying one has read decides whether the end of the handshake or this is reported
+// first.
+static int is_certain(const Slot* slot) { return !slot->below || is_open(slot); }
+
+static void shut_peer_down(Slot* slot) {
+  if (!is_certain(slot)) return;
+  say("hand sends close_notify", slot);
+  show_step(extra_of(slot)->hand, SSL_shutdown(extra_of(slot)->hand));
+}
+
+static void send_garbage(Slot* slot) {
+  if (!is_certain(slot)) return;
+  say("hand sends garbage", slot);
+  result((long)send(slot->peer, bytes, (size_t)random_below(100), MSG_NOSIGNAL));
+}
+
+static void read_at_peer(Slot* slot) {
+  extra_of(slot)->unread = (int)evbuffer_get_length(slot->bev->output);
+  say("hand reads", slot);
+  hand_reads(extra_of(slot)->hand);
+}
+
 static void op_hand(void) {
   Slot* slot = any_live();
   if (!slot || !extra_of(slot)->hand || depth > 0) return;
+  SSL* const hand = extra_of(slot)->hand;
   const int size = 1 + some_size();
   ERR_clear_error();
-  switch (random_below(24)) {
-    case 0:
-      say("hand closes", slot);
-      printf("\n");
-      end_hand(slot);
-      return;
-    case 1:
-      say("hand half-closes", slot);
-      result(shutdown(slot->peer, SHUT_WR));
-      return;
-    case 2:
-    case 3:
-      // How much the underlying one has read decides whether the handshake's end or this is
-      // reported first.
-      if (slot->below && !is_open(slot)) return;
-      say("hand says goodbye", slot);
-      show_step(extra_of(slot)->hand, SSL_shutdown(extra_of(slot)->hand));
-      return;
-    case 4:
-      if (slot->below && !is_open(slot)) return;
-      say("hand sends garbage", slot);
-      result((long)send(slot->peer, bytes, (size_t)random_below(100), MSG_NOSIGNAL));
-      return;
-    case 5:
-    case 6:
-    case 7:
-    case 8:
-    case 9:
-    case 10:
-      say("hand shakes", slot);
-      show_step(extra_of(slot)->hand, SSL_do_handshake(extra_of(slot)->hand));
-      return;
-    case 11:
-    case 12:
-    case 13:
-    case 14:
-      extra_of(slot)->unread = (int)evbuffer_get_length(slot->bev->output);
-      say("hand reads", slot);
-      hand_reads(extra_of(slot)->hand);
-      return;
-    default:
-      say("hand writes", slot);
-      printf(" %d", size);
-      show_step(extra_of(slot)->hand, SSL_write(extra_of(slot)->hand, bytes, size));
+  const int act = random_below(24);
+  if (act == 0) {
+    end_peer(slot);
+  } else if (act == 1) {
+    say("hand half-closes", slot);
+    result(shutdown(slot->peer, SHUT_WR));
+  } else if (act <= 3) {
+    shut_peer_down(slot);
+  } else if (act == 4) {
+    send_garbage(slot);
+  } else if (act <= 10) {
+    say("hand shakes", slot);
+    show_step(hand, SSL_do_handshake(hand));
+  } else if (act <= 14) {
+    read_at_peer(slot);
+  } else {
+    say("hand writes", slot);
+    printf(" %d", size);
+    show_step(hand, SSL_write(hand, bytes, size));
   }
 }
 
