@@ -113,6 +113,8 @@ function(spate_add_test name)
   endif()
   if(arg_SIMULATED)
     spate_replace_calls(${name})
+  elseif(arg_LIBRARY STREQUAL "spate_sim_testing")
+    spate_refuse_own_calls(${name})
   endif()
   if(NOT TARGET tests_of_${arg_LABEL})  # Builds everything that one label needs.
     add_custom_target(tests_of_${arg_LABEL})
