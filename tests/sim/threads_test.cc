@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "spate/coro/scope.h"
 #include "spate/http/client.h"
 #include "spate/http/server.h"
+#include "spate/net/datagram_group.h"
 #include "spate/net/workers.h"
 #include "spate/offload.h"
 #include "spate/sim/explore.h"
@@ -97,6 +99,45 @@ TEST_P(SimWorkers, ShareConnectionsOfServer) {
 
 INSTANTIATE_TEST_SUITE_P(Balances, SimWorkers, all_balances(),
                          ::testing::PrintToStringParamName());
+
+// Counts the packets of one worker, and those of others.
+class Counting final : public DatagramService {
+ public:
+  Counting(Workers& workers, Loop& loop, std::array<int, 5>& counts)
+      : index_(workers.index_of(loop)), counts_(counts) {}
+
+ private:
+  void on_packets(Datagram&, std::span<const Packet> packets) override {
+    for (const Packet& packet : packets)
+      ++counts_[std::to_integer<unsigned>(packet.bytes[3]) % 4 == index_ ? index_ : 4];
+  }
+
+  const unsigned index_;
+  std::array<int, 5>& counts_;
+};
+
+using SimSteering = SimWorkers;
+
+TEST_F(SimSteering, SelectsWorkerByContentsOfPacket) {
+  const auto workers = make(4);
+  std::array<int, 5> counts{};
+  const auto group = here_.run([&](Loop&) {
+    return must(DatagramGroup::create(
+        *workers, Address::any_ipv4(kThreadsPort),
+        [&](Loop& loop, Datagram&) { return std::make_unique<Counting>(*workers, loop, counts); },
+        {.steering = {.offset = 0, .mask = 0xff}}));
+  });
+  there_.run([&](Loop& loop) {
+    Datagram socket = must(Datagram::create(loop, Address::any_ipv4(0)));
+    for (int i = 0; i < 40; ++i) {
+      const char packet[] = {0, 0, 0, static_cast<char>(i)};
+      EXPECT_FALSE(socket.send(bytes_of(std::string_view(packet, 4)), here_.address(kThreadsPort)));
+    }
+  });
+  world_.run_for(1s);
+  EXPECT_EQ(counts, (std::array<int, 5>{10, 10, 10, 10, 0}));
+  EXPECT_EQ(group->forwarded(), 0u) << "the kernel selects the socket";
+}
 
 using SimDrain = SimWorkers;
 

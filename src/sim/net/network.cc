@@ -339,7 +339,7 @@ void Network::deliver(const Datagram& datagram) {
                 .number = hash_of(datagram.from) ^ mix(hash_of(datagram.to)),
                 .hash = hash_of(datagram.bytes),
                 .size = datagram.bytes.size()});
-  PacketSocket* socket = packet_socket_at(datagram.to_host, datagram.to, datagram.from);
+  PacketSocket* socket = packet_socket_at(datagram.to_host, datagram.to, datagram.from, &datagram);
   if (socket == nullptr) return refuse(datagram);
   socket->on_datagram(datagram);
 }
@@ -359,9 +359,9 @@ void Network::refuse(const Datagram& datagram) {
 
 // Selects the receiver: a socket connected to the peer, otherwise one bound to the exact address,
 // otherwise one of the family. Among several, the last one bound or connected, unless they share
-// the port by SO_REUSEPORT.
+// the port by SO_REUSEPORT: then the group's program selects it, or a hash of the addresses.
 PacketSocket* Network::packet_socket_at(int host, const SocketAddress& address,
-                                        const SocketAddress& peer) const {
+                                        const SocketAddress& peer, const Datagram* packet) const {
   const auto found = bound_.find({Protocol::udp, host, address.port});
   if (found == bound_.end()) return nullptr;
   std::vector<PacketSocket*> best;
@@ -376,6 +376,11 @@ PacketSocket* Network::packet_socket_at(int host, const SocketAddress& address,
   if (best.empty() || !best.back()->shares_port_evenly())
     return best.empty() ? nullptr : best.back();
   std::erase_if(best, [](const PacketSocket* one) { return !one->shares_port_evenly(); });
+  if (const Steering* steering = best.front()->steering();
+      steering != nullptr && packet != nullptr) {
+    const std::uint32_t chosen = steering->socket_for(bytes_of(packet->bytes));
+    if (chosen < best.size()) return best[chosen];
+  }
   const std::uint64_t number = hash_of(peer) ^ mix(hash_of(address));
   return best[kernel_.draw(Purpose::listener, number) % best.size()];
 }
@@ -417,7 +422,33 @@ long Network::bind(IpSocket& socket, SocketAddress& address) {
     });
   if (address.port == 0 || is_taken(socket, address)) return -EADDRINUSE;
   bound_[{socket.protocol(), socket.host(), address.port}].push_back(&socket);
+  if (socket.protocol() == Protocol::udp) join_group(static_cast<PacketSocket&>(socket), address);
   return 0;
+}
+
+// The program of the group applies to sockets that join it later, and replaces their own.
+void Network::join_group(PacketSocket& socket, const SocketAddress& address) {
+  for (PacketSocket* other : group_at(socket, address)) {
+    if (other != &socket) return socket.set_steering(other->shared_steering());
+  }
+}
+
+void Network::steer(PacketSocket& socket, const std::shared_ptr<const Steering>& steering) {
+  socket.set_steering(steering);
+  for (PacketSocket* other : group_at(socket, socket.local())) other->set_steering(steering);
+}
+
+// Returns the sockets that share the address by SO_REUSEPORT.
+std::vector<PacketSocket*> Network::group_at(const PacketSocket& socket,
+                                             const SocketAddress& address) const {
+  std::vector<PacketSocket*> group;
+  const auto found = bound_.find({Protocol::udp, socket.host(), address.port});
+  if (found == bound_.end()) return group;
+  for (IpSocket* one : found->second) {
+    if (one->shares_port_evenly() && (one == &socket || one->local().ip == address.ip))
+      group.push_back(static_cast<PacketSocket*>(one));
+  }
+  return group;
 }
 
 bool Network::may_listen(const IpSocket& socket) { return !is_taken(socket, socket.local()); }

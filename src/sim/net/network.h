@@ -27,6 +27,7 @@
 namespace spate::sim {
 
 class PacketSocket;
+class Steering;
 class IpSocket;
 
 enum class Protocol : std::uint8_t { tcp, udp };
@@ -84,6 +85,8 @@ class Network {
   void unbind(IpSocket& socket);
   // Makes it the last among those that share its port.
   void put_last(IpSocket& socket);
+  // Sets the program that selects a socket of the group to which `socket` belongs.
+  void steer(PacketSocket& socket, const std::shared_ptr<const Steering>& steering);
   bool may_listen(const IpSocket& socket);
   // The range of ports for sockets without one.
   struct PortRange {
@@ -165,8 +168,12 @@ class Network {
   std::function<Delivery(int attempt)> rule_for(const Connection& connection,
                                                 const Segment& segment);
   std::function<Delivery(int attempt)> rule_for(const Datagram& datagram);
-  PacketSocket* packet_socket_at(int host, const SocketAddress& address,
-                                 const SocketAddress& peer) const;
+  std::vector<PacketSocket*> group_at(const PacketSocket& socket,
+                                      const SocketAddress& address) const;
+  void join_group(PacketSocket& socket, const SocketAddress& address);
+  // `packet` is what the group's program sees; nullptr for an ICMP error, which it does not.
+  PacketSocket* packet_socket_at(int host, const SocketAddress& address, const SocketAddress& peer,
+                                 const Datagram* packet = nullptr) const;
 
   Kernel& kernel_;
   std::map<std::pair<int, int>, Link> links_;

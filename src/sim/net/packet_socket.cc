@@ -292,7 +292,18 @@ long PacketSocket::shut_down(int how) {
 
 // ---- options
 
+long PacketSocket::steer(const void* value, socklen_t size) {
+  sock_fprog program{};
+  if (size != sizeof(program)) return -EINVAL;
+  std::memcpy(&program, value, sizeof(program));
+  const std::shared_ptr<const Steering> steering = Steering::make(program);
+  if (steering == nullptr || !shares_port_evenly()) return -EINVAL;
+  network_.steer(*this, steering);
+  return 0;
+}
+
 long PacketSocket::set_option(int level, int name, const void* value, socklen_t size) {
+  if (level == SOL_SOCKET && name == SO_ATTACH_REUSEPORT_CBPF) return steer(value, size);
   if (level != IPPROTO_IP && level != IPPROTO_IPV6)
     return IpSocket::set_option(level, name, value, size);
   if (level == IPPROTO_IPV6 && (name == IPV6_V6ONLY || family_ == AF_INET))

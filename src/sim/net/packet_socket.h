@@ -2,9 +2,12 @@
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "sim/net/ip_socket.h"
+#include "sim/net/steering.h"
 
 namespace spate::sim {
 
@@ -33,6 +36,10 @@ class PacketSocket final : public IpSocket {
   // ---- called by the network
   void on_datagram(const Datagram& datagram);
   void on_refused(const SocketAddress& by);
+  // The program that selects a socket of its group; nullptr if there is none.
+  const Steering* steering() const { return steering_.get(); }
+  const std::shared_ptr<const Steering>& shared_steering() const { return steering_; }
+  void set_steering(std::shared_ptr<const Steering> steering) { steering_ = std::move(steering); }
 
  private:
   // Bytes that the kernel accounts for a packet in addition to its own.
@@ -43,6 +50,7 @@ class PacketSocket final : public IpSocket {
   static constexpr int kLinkMtu = 1500;
 
   int mtu_to(int host) const { return host == host_ ? kLocalMtu : kLinkMtu; }
+  long steer(const void* value, socklen_t size);
   long disconnect();
   long bind_somewhere();
   // Determines the destination. Also checks whether that many bytes may be sent.
@@ -78,6 +86,7 @@ class PacketSocket final : public IpSocket {
   int traffic_class_ = 0;
   int fragments_ = IP_PMTUDISC_WANT;  // IP_MTU_DISCOVER.
   std::uint32_t dropped_ = 0;
+  std::shared_ptr<const Steering> steering_;
 };
 
 }  // namespace spate::sim

@@ -1,9 +1,12 @@
 // The delivery of packets.
 #include <array>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "sim/parity/stage.h"
 #include "support/closed_port.h"
+#include "sys/datagram.h"
 
 namespace spate::parity {
 
@@ -40,6 +43,12 @@ struct Reader {
   std::size_t errors = 0;
   Address last_peer;
 };
+
+std::error_code steer(const Datagram& socket, std::uint16_t offset, std::uint32_t mask,
+                      std::uint32_t count) {
+  const long result = sys::steer_group(socket.fd(), offset, mask, count);
+  return {static_cast<int>(-result), std::system_category()};
+}
 
 constexpr Scenario kPackets[] = {
     {"AnAnswerToWhoAsks",
@@ -175,6 +184,60 @@ constexpr Scenario kPackets[] = {
                             {.reuse_port = true});
        stage.note("bound", again ? std::error_code() : again.error());
      }},
+    {"PacketsOfSteeredGroupReachTheirSocket",
+     [](Stage& stage) {
+       Datagram& first = stage.datagram({.reuse_port = true});
+       std::vector<Datagram> others;
+       for (int i = 0; i < 3; ++i) {
+         auto made = Datagram::create(stage.loop(), first.local_address(), {.reuse_port = true});
+         if (!made) return stage.note("bound", made.error());
+         others.push_back(std::move(*made));
+       }
+       stage.note("steered", steer(others[1], 1, 0xff, 3));
+       std::size_t count = 0;
+       const auto note = [&](std::size_t socket) {
+         return [&stage, &count, socket](std::span<const Packet> some) {
+           for (const Packet& packet : some)
+             stage.note(std::string(text_of(packet.bytes)) + " at", socket);
+           count += some.size();
+         };
+       };
+       stage.note("started", first.start({.on_packets = note(0)}));
+       for (std::size_t i = 0; i < 3; ++i)
+         stage.note("started", others[i].start({.on_packets = note(i + 1)}));
+       Datagram& there = stage.datagram();
+       std::size_t sent = 0;
+       for (const std::string_view text : {"...a", "....", "....a", "....b", "....c", "....d..."}) {
+         stage.note("sent", there.send(bytes_of(text), first.local_address()));
+         ++sent;
+         stage.until([&] { return count == sent; });
+       }
+     }},
+    {"SteeringAppliesToSocketsThatJoinLater",
+     [](Stage& stage) {
+       Datagram first =
+           must(Datagram::create(stage.loop(), Address::loopback_ipv4(0), {.reuse_port = true}));
+       const Address address = first.local_address();
+       stage.note("steered", steer(first, 0, 1, 2));
+       std::array<Datagram, 2> others;
+       std::size_t count = 0;
+       for (std::size_t i = 0; i < 2; ++i) {
+         others[i] = must(Datagram::create(stage.loop(), address, {.reuse_port = true}));
+         stage.note("started", others[i].start({.on_packets = [&, i](std::span<const Packet> some) {
+           stage.note("received at", i);
+           count += some.size();
+         }}));
+         first = Datagram();
+       }
+       Datagram& there = stage.datagram();
+       for (const std::string_view text : {"...0", "...1", "...3", "...2"}) {
+         stage.note("sent", there.send(bytes_of(text), address));
+         stage.until([&] { return count != 0; });
+         count = 0;
+       }
+     }},
+    {"ASteeredGroupNeedsASharedPort",
+     [](Stage& stage) { stage.note("steered", steer(stage.datagram(), 0, 1, 2)); }},
     {"AnAddressOfAnotherFamily",
      [](Stage& stage) { stage.note("sent", stage.datagram().send(bytes_of("x"), closed_ipv6())); }},
     {"WhereAPacketWasSentTo",
