@@ -56,13 +56,14 @@ function(spate_add_simulated_library name)
   set_target_properties(${name} PROPERTIES SPATE_ARCHIVE ${archive})
 endfunction()
 
-# spate_refuse_own_calls(<executable>): fails if its own objects have inline functions of src/sys. The
-# linker could take these for the library's, whose calls go to the simulated kernel.
+# spate_refuse_own_calls(<executable>): fails if its own objects have inline functions of src/sys.
+# The linker could take these for the library's, whose calls go to the simulated kernel.
 function(spate_refuse_own_calls name)
   set(found "A test in a World has inline functions of src/sys. Use the system's calls instead.")
   set(check [[! "$nm" "$@" | grep " [WV] _ZNK*5spate3sys" || ! echo "$found"]])
   add_custom_command(TARGET ${name} PRE_LINK
-    COMMAND ${CMAKE_COMMAND} -E env nm=${CMAKE_NM} "found=${found}" sh -c "${check}" sh $<TARGET_OBJECTS:${name}>
+    COMMAND ${CMAKE_COMMAND} -E env nm=${CMAKE_NM} "found=${found}"
+            sh -c "${check}" sh $<TARGET_OBJECTS:${name}>
     COMMAND_EXPAND_LISTS VERBATIM)
 endfunction()
 

@@ -52,7 +52,7 @@ std::uint32_t compute(std::uint32_t value, const sock_filter& step) {
   }
 }
 
-// Returns by how many steps a jump goes on.
+// Returns the number of steps that a jump skips.
 std::size_t jump_of(std::uint32_t value, const sock_filter& step) {
   switch (BPF_OP(step.code)) {
     case BPF_JA:
