@@ -132,13 +132,12 @@ void close_socket(Transport* transport) {
   if (transport->core->loop != nullptr) spate_io_stop_before_close(&transport->io);
   transport->events = 0;
   const bool was_open = std::exchange(transport->is_open, false);
-  const Ref sock(std::exchange(transport->sock, nullptr));
-  if (!sock) {
+  if (transport->sock == nullptr) {
     if (was_open) ::close(transport->fd);
     return;
   }
   const ExceptionKeeper exception;
-  const Ref done(PyObject_CallMethodNoArgs(sock.get(), transport->core->state->names.close));
+  const Ref done(PyObject_CallMethodNoArgs(transport->sock, transport->core->state->names.close));
   if (!done) PyErr_WriteUnraisable(transport->self);
 }
 
@@ -280,6 +279,16 @@ PyObject* transport_get_protocol(PyObject* self, PyObject*) {
   return or_none(transport_of(self)->protocol);
 }
 
+// Returns a closed socket of the same kind. The family is known, as only the sockets of other
+// families than the internet's are made at the start.
+Ref make_closed_socket(Transport* transport) {
+  const State& state = *transport->core->state;
+  Ref sock(PyObject_CallFunction(state.lookups.socket, "iii", transport->local.any.sa_family,
+                                 SOCK_STREAM, IPPROTO_TCP));
+  if (sock && Ref(PyObject_CallMethodNoArgs(sock.get(), state.names.close))) return sock;
+  return Ref();
+}
+
 PyObject* transport_repr(PyObject* self) {
   Transport* const transport = transport_of(self);
   const char* state = "";
@@ -295,8 +304,8 @@ PyObject* transport_repr(PyObject* self) {
 }
 
 PyObject* get_sock(PyObject* self, void*) {
-  PyObject* const sock = socket_of(transport_of(self));
-  return sock == nullptr && PyErr_Occurred() ? nullptr : or_none(sock);
+  Transport* const transport = transport_of(self);
+  return Py_XNewRef(transport->is_open ? socket_of(transport) : Py_None);
 }
 PyObject* get_fd(PyObject* self, void*) { return PyLong_FromLong(transport_of(self)->fd); }
 PyObject* get_loop(PyObject* self, void*) { return Py_NewRef(as_object(transport_of(self)->core)); }
@@ -445,8 +454,9 @@ Ref make_transport(Core* core, const Connection& connection) {
 }
 
 PyObject* socket_of(Transport* transport) {
-  if (transport->sock != nullptr || !transport->is_open) return transport->sock;
+  if (transport->sock != nullptr) return transport->sock;
   const State& state = *transport->core->state;
+  if (!transport->is_open) return transport->sock = make_closed_socket(transport).release();
   Ref sock(PyObject_CallFunction(state.lookups.socket, "iiii", -1, -1, -1, transport->fd));
   if (!sock) return nullptr;
   // The descriptor does not block already, but the object does not know.

@@ -15,7 +15,7 @@ struct Transport {
   PyObject* self;  // The object that contains this.
   Core* core;      // A strong reference, like all below.
   PyObject* protocol;
-  PyObject* sock;     // Owns the descriptor. If null, the transport does, or it is closed.
+  PyObject* sock;     // Owns the descriptor. If null, the transport does.
   PyObject* server;   // Or null.
   PyObject* context;  // The context of the protocol's methods.
   PyObject* extra;    // The extra info that a program asked for.
@@ -50,8 +50,8 @@ struct Connection {
 };
 // Makes the transport of the connection. It owns the descriptor, and closes it if that fails.
 Ref make_transport(Core* core, const Connection& connection);
-// Returns the Python socket, which is made when it is needed first. Null without an exception means
-// that the transport is closed.
+// Returns the Python socket, which is made when it is needed first. It is closed if the transport
+// is.
 PyObject* socket_of(Transport* transport);
 void watch(Transport* transport, std::uint32_t events);
 // Keeps the transport alive until the protocol's connection_lost().
