@@ -91,7 +91,7 @@ class Server:
             cycle.fail()
             raise
         finally:
-            del self.tasks[cycle]
+            self.tasks.pop(cycle, None)  # An eager task may end before it is entered.
 
     def finish_request(self, cycle, result):
         missing = cycle.finish()

@@ -347,7 +347,9 @@ bool start_task(Server* server, PyObject* scope, PyObject* cycle) {
   const State& names = *server->state;
   PyObject* const call[] = {server->loop, coroutine.get(), names[Name::task_name]};
   const Ref task(PyObject_VectorcallMethod(names[Name::create_task], call, 2, names.task_keywords));
-  return task && PyDict_SetItem(server->tasks, cycle, task.get()) == 0;
+  const Ref done(task ? PyObject_CallMethodNoArgs(task.get(), names[Name::done]) : nullptr);
+  // An eager task may have ended already.
+  return done && (done.get() == Py_True || PyDict_SetItem(server->tasks, cycle, task.get()) == 0);
 }
 
 PyType_Spec server_spec = {"spate_server._native.Server", sizeof(Server), 0,

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import tempfile
+import unittest
 
 from server_case import Client, ServerCase, hello, read_all, respond
 
@@ -61,6 +62,27 @@ class Requests(ServerCase):
         await self.serve(app)
         await self.get()
         self.assertEqual(names, ["spate-request"])
+
+    @unittest.skipUnless(hasattr(asyncio, "eager_task_factory"), "eager tasks need Python 3.12")
+    async def test_eager_tasks_are_served(self):
+        async def app(scope, receive, send):
+            if scope["path"] == "/error":
+                raise ValueError("mine")
+            if scope["path"] == "/wait":
+                await asyncio.sleep(0)
+            await respond(send, await read_all(receive))
+
+        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+        server = await self.serve(app)
+        client = await self.connect()
+        body = b"x" * 1_000_000
+        for target in ("/", "/wait"):
+            self.assertEqual((await client.get(target)).status, 200)
+            length = f"Content-Length: {len(body)}\r\n"
+            self.assertEqual((await client.get(target, "POST", length, body)).body, body)
+        self.assertEqual((await client.get("/error")).status, 500)
+        self.assertEqual(len(self.errors), 1)
+        await self.until(lambda: not server.tasks)
 
     async def test_old_version_is_in_the_scope(self):
         scopes = []
