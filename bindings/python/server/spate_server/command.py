@@ -5,6 +5,7 @@ import dataclasses
 import logging
 import sys
 
+from . import __version__
 from .config import Config, ConfigError
 from .reload import Reloader
 from .server import run
@@ -17,6 +18,7 @@ def parser():
     made = argparse.ArgumentParser(prog="spate-server",
                                    description="Serves an ASGI or WSGI application.")
     made.add_argument("app", help="module:attribute")
+    made.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     made.add_argument("--interface", choices=("asgi", "wsgi"), default="asgi",
                       help="of the application (asgi)")
     made.add_argument("--threads", type=int, default=8, help="that call a WSGI application (8)")

@@ -43,6 +43,9 @@ class Reloader:
         found = {}
         for directory in self.directories:
             for path, folders, files in os.walk(directory):
+                if "pyvenv.cfg" in files:  # An environment, whose thousands of files do not change.
+                    folders.clear()
+                    continue
                 folders[:] = [name for name in folders if not name.startswith(".")]
                 for name in files:
                     if name.endswith(".py"):

@@ -1,10 +1,12 @@
 """One server: a process, or a worker of several."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
 import socket
+import stat
 
 from . import _native
 from .lifespan import Lifespan, StartupFailed
@@ -68,8 +70,9 @@ class Server:
         else:
             for host in hosts_of(config.host, config.port):
                 port = self.addresses[0][1] if self.addresses else config.port
-                self.addresses.append(
-                    self.native.listen(host, port, config.backlog, reuse_port))
+                with naming(f"{host} port {port}"):
+                    self.addresses.append(
+                        self.native.listen(host, port, config.backlog, reuse_port))
         if self.wsgi and isinstance(self.addresses[-1], tuple):
             self.wsgi.set_address(self.addresses[-1])
 
@@ -156,26 +159,44 @@ def is_disconnect(error):
     return error is not None
 
 
+@contextlib.contextmanager
+def naming(place):
+    """Adds the place to the text of an OSError."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None:
+            error.filename = place
+        raise
+
+
 def hosts_of(host, port):
     """Returns the addresses of a host name."""
     if not host:
         return ["0.0.0.0", "::"] if socket.has_dualstack_ipv6() is False else ["::"]
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    with naming(host):
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     return list(dict.fromkeys(entry[4][0] for entry in found))
 
 
 def listen_on_path(config):
+    """Returns a listening socket. One that a process has left at this path is removed."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        if os.path.exists(config.uds):
-            os.unlink(config.uds)
-        listener.bind(config.uds)
-        os.chmod(config.uds, 0o666)
-        listener.listen(config.backlog)
+        with naming(config.uds):
+            if is_socket(config.uds):
+                os.unlink(config.uds)
+            listener.bind(config.uds)
+            os.chmod(config.uds, 0o666)
+            listener.listen(config.backlog)
     except BaseException:
         listener.close()
         raise
     return listener
+
+
+def is_socket(path):
+    return os.path.exists(path) and stat.S_ISSOCK(os.stat(path).st_mode)
 
 
 def log_access(client, method, target, version, status):

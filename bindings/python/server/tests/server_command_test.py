@@ -10,11 +10,15 @@ import tempfile
 import time
 import unittest
 import urllib.request
+from unittest import mock
 
 import server_case  # Skips if the server was not built.
 
+import spate_server
 from spate_server.config import Config, ConfigError
 from spate_server.proxy import ProxyHeaders
+from spate_server.reload import Reloader
+from spate_server.server import hosts_of
 
 APPS = '''
 import asyncio, os
@@ -280,6 +284,15 @@ class Command(unittest.TestCase):
         self.assertEqual(status, 0, log)
         self.assertIn("SyntaxError", log)
 
+    def test_files_of_environments_are_not_watched(self):
+        inside = os.path.join(self.directory, "environment")
+        os.mkdir(inside)
+        for name in ("pyvenv.cfg", "module.py"):
+            with open(os.path.join(inside, name), "w"):
+                pass
+        watched = Reloader(Config(None, reload_dir=[self.directory])).look()
+        self.assertEqual(list(watched), [os.path.join(self.directory, "applications.py")])
+
     def test_wrong_arguments_are_explained(self):
         for arguments, text in [
                 (["applications"], "module:attribute"),
@@ -299,7 +312,34 @@ class Command(unittest.TestCase):
             status, _, log = Process(self, "applications:plain", "--port",
                                      str(listener.getsockname()[1])).wait()
         self.assertEqual(status, 1)
-        self.assertIn("Address already in use", log)
+        self.assertRegex(log, "Address already in use: '127.0.0.1 port [0-9]+'")
+
+    def test_file_at_the_path_of_the_socket_is_kept(self):
+        path = os.path.join(self.directory, "applications.py")
+        status, _, log = Process(self, "applications:plain", "--uds", path).wait()
+        self.assertEqual(status, 1)
+        self.assertIn(f"Address already in use: '{path}'", log)
+        self.assertTrue(os.path.isfile(path))
+
+    def test_socket_that_was_left_at_the_path_is_replaced(self):
+        path = os.path.join(self.directory, "socket")
+        with socket.socket(socket.AF_UNIX) as left:
+            left.bind(path)
+        Process(self, "applications:plain", "--uds", path).started()
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(path)
+            client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            self.assertIn(b" 200 ", client.recv(1000))
+
+    def test_unknown_host_is_explained(self):
+        unknown = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        with mock.patch("socket.getaddrinfo", side_effect=unknown):
+            with self.assertRaisesRegex(OSError, "not known: 'nowhere'"):
+                hosts_of("nowhere", 80)
+
+    def test_version_is_printed(self):
+        status, out, _ = Process(self, "--version").wait()
+        self.assertEqual((status, out), (0, f"spate-server {spate_server.__version__}\n"))
 
 
 class ProxyNetworks(unittest.TestCase):
