@@ -46,6 +46,8 @@ class Config:
             raise ConfigError(f"lifespan is auto, on or off, not {self.lifespan}")
         if self.interface not in ("asgi", "wsgi"):
             raise ConfigError(f"interface is asgi or wsgi, not {self.interface}")
+        if not 0 <= self.port <= 65535:
+            raise ConfigError(f"the port is from 0 to 65535, not {self.port}")
         if self.threads < 1:
             raise ConfigError("there must be at least one thread")
         if self.workers < 1:

@@ -229,6 +229,8 @@ async def serve_until_signal(config, reuse_port, signals):
     logger.info("Process %d listens on %s", os.getpid(), describe(config, server.addresses))
     await asked.wait()
     logger.info("Process %d shuts down", os.getpid())
+    if server.tasks:
+        logger.info("It waits for %d requests. A second signal ends it at once", len(server.tasks))
     return 0 if await server.stop() else 3
 
 

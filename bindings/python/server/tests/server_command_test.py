@@ -214,7 +214,7 @@ class Command(unittest.TestCase):
         server = self.start("app")
         self.slow_request(server, "/forever")
         server.process.send_signal(signal.SIGTERM)
-        while "shuts down" not in server.log:
+        while "waits for 1 requests. A second signal" not in server.log:
             server.log += server.process.stderr.readline()
         status, out, _ = server.stop()
         self.assertEqual((status, out), (-signal.SIGTERM, ""))
@@ -301,6 +301,8 @@ class Command(unittest.TestCase):
                 (["applications:app", "--workers", "2", "--port", "0"], "a port that is not 0"),
                 (["applications:app", "--ssl-keyfile", "x"], "needs --ssl-certfile"),
                 (["applications:app", "--reload", "--workers", "2"], "for one worker"),
+                (["applications:app", "--port", "99999"], "from 0 to 65535, not 99999"),
+                (["applications:app", "--port", "-1"], "from 0 to 65535, not -1"),
                 (["applications:app", "--workers", "0"], "at least one worker")]:
             with self.subTest(arguments=arguments):
                 status, _, log = Process(self, *arguments).wait()
