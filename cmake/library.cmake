@@ -159,7 +159,11 @@ endfunction()
 
 # The sources of a folder as one: a quarter of the time, as each header is read once a folder, and
 # functions are inlined across them. Other builds show whether each can be compiled by itself.
+# With -DCMAKE_UNITY_BUILD=OFF each source is compiled separately, which Meson needs.
 function(spate_compile_by_folder target)
+  if(DEFINED CMAKE_UNITY_BUILD AND NOT CMAKE_UNITY_BUILD)
+    return()
+  endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   target_compile_options(${target} PRIVATE  # Only of a header would it be true.
     $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
