@@ -7,6 +7,17 @@ find_program(SPATE_OBJCOPY NAMES objcopy llvm-objcopy)
 include(CheckSymbolExists)
 check_symbol_exists(__GLIBC__ features.h SPATE_HAS_GLIBC)
 
+# Checks whether the flags make the compiler write bytecode in place of machine code.
+function(spate_leaves_bytecode result)
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
+  set(flags "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}}")
+  set(${result} OFF PARENT_SCOPE)
+  if(CMAKE_INTERPROCEDURAL_OPTIMIZATION OR
+     (flags MATCHES "-flto" AND NOT flags MATCHES "-ffat-lto-objects|-fno-lto"))
+    set(${result} ON PARENT_SCOPE)
+  endif()
+endfunction()
+
 # spate_add_simulated_library(<name> OBJECTS <target>...): the archive <name>, of the objects of the
 # targets and of src/sim, if objcopy is there. The caller adds the libraries that the rooms need.
 function(spate_add_simulated_library name)
@@ -17,6 +28,12 @@ function(spate_add_simulated_library name)
   endif()
   if(NOT SPATE_HAS_GLIBC OR NOT CMAKE_SIZEOF_VOID_P EQUAL 8)  # calls.txt has the names of these.
     message(STATUS "spate: ${name} needs glibc and 64 bits, so it is not built")
+    return()
+  endif()
+  spate_leaves_bytecode(is_bytecode)
+  if(is_bytecode)
+    message(STATUS "spate: link-time optimization hides the names of system calls, "
+                   "so ${name} is not built")
     return()
   endif()
   if(NOT TARGET spate_sim_objects)
