@@ -7,7 +7,7 @@ from conan import ConanFile
 from conan.errors import ConanInvalidConfiguration
 from conan.tools.build import check_min_cppstd
 from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain, cmake_layout
-from conan.tools.files import copy, load
+from conan.tools.files import copy, load, rm, rmdir
 
 TREE = ("CMakeLists.txt", "LICENSE", "cmake/*", "include/*", "src/*", "programs/*", "compat/*",
         "docs/man/*", "tools/coro_lint.py")
@@ -71,17 +71,35 @@ class Spate(ConanFile):
     def package(self):
         copy(self, "LICENSE", self.source_folder, os.path.join(self.package_folder, "licenses"))
         CMake(self).install()
+        libraries = os.path.join(self.package_folder, "lib")
+        if self.options.shared:
+            rm(self, "*.a", libraries, excludes="libspate_sim.a")
+        else:
+            rm(self, "*.so*", libraries)
+        for directory in ("lib/cmake", "lib/pkgconfig", "share"):  # Conan generates them.
+            rmdir(self, os.path.join(self.package_folder, directory))
 
     def package_info(self):
-        self.cpp_info.components["spate"].libs = ["spate"]
-        self.cpp_info.components["spate"].system_libs = ["pthread"]
-        self.cpp_info.components["spate"].requires = ["c-ares::c-ares"]
+        # The names that an installed spate has. The target of all components gets another one.
+        self.cpp_info.set_property("cmake_target_name", "spate::all")
+        self.cpp_info.set_property("pkg_config_name", "spate-all")
+        self.cpp_info.components["spate"].set_property("pkg_config_name", "spate")
+        rooms = {}
         if self.options.http:
-            self._room("http", "zlib::zlib")
-            self._room("http2")
+            rooms |= {"http": ["zlib::zlib"], "http2": []}
         if self.options.tls:
-            self._room("tls", "openssl::ssl")
+            rooms["tls"] = ["openssl::ssl"]
+        self._component("spate", "spate", "c-ares::c-ares")
+        for name, needs in rooms.items():
+            self._component(name, f"spate_{name}", "spate", *needs)
+        if self._has_simulation():
+            self._component("sim", "spate_sim", "c-ares::c-ares", *sum(rooms.values(), []))
 
-    def _room(self, name, *needs):
-        self.cpp_info.components[name].libs = [f"spate_{name}"]
-        self.cpp_info.components[name].requires = ["spate", *needs]
+    def _component(self, name, library, *needs):
+        component = self.cpp_info.components[name]
+        component.libs = [library]
+        component.system_libs = ["pthread"]
+        component.requires = list(needs)
+
+    def _has_simulation(self):
+        return os.path.exists(os.path.join(self.package_folder, "lib", "libspate_sim.a"))

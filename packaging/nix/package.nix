@@ -1,4 +1,4 @@
-{ lib, stdenv, cmake, ninja, c-ares, zlib, openssl }:
+{ lib, stdenv, cmake, ninja, python3, c-ares, zlib, openssl }:
 
 stdenv.mkDerivation {
   pname = "spate";
@@ -6,6 +6,7 @@ stdenv.mkDerivation {
   src = lib.cleanSource ../..;
 
   nativeBuildInputs = [ cmake ninja ];
+  buildInputs = [ python3 ]; # The interpreter of spate-coro-lint.
   propagatedBuildInputs = [ c-ares zlib openssl ];
   cmakeFlags = [
     "-DBUILD_SHARED_LIBS=ON"
@@ -17,6 +18,7 @@ stdenv.mkDerivation {
 
   meta = {
     description = "Event loop and networking library for C++23 and C";
+    mainProgram = "spate-httpd";
     license = lib.licenses.mit;
     platforms = lib.platforms.linux;
   };
