@@ -30,7 +30,8 @@ SNAKE_CASE = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")
 MACHINE_PATH = re.compile(r"(?<![\w.$})~-])/(?:home|Users|root|mnt|media)/\w")
 MACRO_CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|elifdef|elifndef)\b(.*)$")
 MACROS_ALLOWED = re.compile(
-    r"SPATE_\w+|defined|NDEBUG|__cplusplus|__cpp_exceptions|__cpp_rtti|__has_include|[0-9]\w*")
+    r"SPATE_\w+|defined|NDEBUG|__cplusplus|__cpp_exceptions|__cpp_rtti|__cpp_lib_\w+|__has_include"
+    r"|[0-9]\w*")
 PRINTS = re.compile(
     r"\bstd::c(?:out|err|log)\b|(?<![\w.>])(?:std::)?(?:v?f?printf|f?puts|perror|putchar)\s*\(")
 ABORTS = re.compile(

@@ -156,7 +156,7 @@ void LoopCore::on_expired(TimerNode& node) {
 // A timer that cannot be queued because memory ran out is due again in the next turn.
 void LoopCore::default_expiry(TimerNode& node) {
   if (node.repeat > 0) {
-    const std::int64_t repeat = std::min(node.repeat, kForever.count());
+    const std::int64_t repeat = std::min<std::int64_t>(node.repeat, kForever.count());
     const std::int64_t missed = (now_.count() - node.deadline) / repeat;
     node.deadline += (missed + 1) * repeat;
     start_timer(node);  // Cannot fail: it was linked a moment ago.
