@@ -19,6 +19,7 @@ class SpateTest(ConanFile):
     def generate(self):
         CMakeDeps(self).generate()
         toolchain = CMakeToolchain(self)
+        toolchain.user_presets_path = False
         components = self.dependencies[self.tested_reference_str].cpp_info.components
         toolchain.cache_variables["SPATE_COMPONENTS"] = ";".join(components)
         toolchain.generate()
