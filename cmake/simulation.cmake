@@ -59,7 +59,8 @@ function(spate_add_simulated_library name)
   add_dependencies(${name}_archive spate_sim_objects ${arg_OBJECTS})
   add_library(${name} INTERFACE)
   add_dependencies(${name} ${name}_archive)
-  set(installed $<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}/lib${name}.a)
+  set(installed $<INSTALL_PREFIX>)
+  cmake_path(APPEND installed ${CMAKE_INSTALL_LIBDIR} lib${name}.a)  # It may be absolute.
   target_link_libraries(${name} INTERFACE
     $<BUILD_INTERFACE:${archive}> $<INSTALL_INTERFACE:${installed}>
     Threads::Threads c-ares::cares)
