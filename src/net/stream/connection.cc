@@ -74,8 +74,7 @@ void Connection::start_slowly(bool is_first) {
   if (busy_ != nullptr) busy_->wanted = 0;
   if (is_open()) {
     offer_again();
-    note_deadline();
-    update_wish();
+    conclude();
   } else {
     settle_later();  // The handler came after the end: on_closed() is due.
   }
@@ -106,8 +105,7 @@ bool Connection::set_limits(const QueueLimits& limits) {
   busy->limits_are_set = true;
   mark_full();
   if (!was_reading && is_reading()) read_again();
-  update_wish();
-  if (is_drained() || may_offer()) settle_later();
+  conclude();
   return true;
 }
 
@@ -117,12 +115,11 @@ bool Connection::set_limits(const QueueLimits& limits) {
 void Connection::offer_slowly() {
   if (has(kPeerEnded) && !has(kInCallback) && busy_ != nullptr) busy_->wanted = 0;
   if (has(kInCallback) || has_unread()) set(kOffer);
-  if (may_offer()) settle_later();
 }
 
 void Connection::pause() {
   set(kPaused);
-  update_wish();
+  conclude();
 }
 
 void Connection::resume() {
@@ -130,7 +127,7 @@ void Connection::resume() {
   clear(kPaused);
   offer_again();
   read_again();
-  update_wish();
+  conclude();
 }
 
 bool Connection::is_quiet() {
@@ -142,18 +139,14 @@ bool Connection::want(std::size_t size) {
   BusyState* busy = make_busy();
   if (busy == nullptr) return false;
   busy->wanted = size;
-  if (size != 0) {
-    offer_again();
-  } else if (may_offer()) {
-    settle_later();
-  }
+  if (size != 0) offer_again();
+  conclude();
   return true;
 }
 
 void Connection::end() {
   was_forked_ = 0;
-  if (!is_open() || !take(Turn::end)) return;
-  if (!has_queue() && !has(kInCallback)) end_our_side();
+  if (is_open()) take(Turn::end);
 }
 
 void Connection::close(Linger wish) {
@@ -162,8 +155,6 @@ void Connection::close(Linger wish) {
   const bool ends_here = state_ == State::open || state_ == State::ending;
   if (wish == Linger::no && ends_here && transport_->is_socket() && !has_unread()) set(kPeerEnded);
   discard();
-  linger();
-  if (is_finished()) settle_later();
 }
 
 // An earlier reason to end is not reported either.
@@ -180,23 +171,21 @@ void Connection::abort() {
 void Connection::abandon() {
   set(kAbandoned);
   set_handler(nullptr);
-  if (state_ < State::closed) discard();
+  const bool may_linger = is_open() && !is_parents() && !has_nothing_to_lose();
+  if (may_linger || has(kInCallback)) discard();
   if (has(kInCallback)) return;
-  if (is_open() && !is_parents() && !has_nothing_to_lose()) {
-    // May complete the end (close_notify).
-    linger();
-    // Otherwise it would never be checked again.
-    if (deadline_place_ != 0 && !has_nothing_to_lose()) return;
-  }
+  // Without a deadline it would never be checked again.
+  if (may_linger && deadline_place_ != 0 && !has_nothing_to_lose()) return;
   if (is_open()) shut();
   destroy();
 }
 
-// Discards all input, received and future.
+// Discards all input, received and future, and lingers until the peer ends, too.
 void Connection::discard() {
-  take(Turn::close);
   clear(kEndDue);
   if (busy_ != nullptr) busy_->unread = Unread();
+  if (is_open()) touch();
+  if (!take(Turn::close)) conclude();  // Our end waited for a callback to return.
 }
 
 Result<int> Connection::release() {
@@ -204,9 +193,6 @@ Result<int> Connection::release() {
   if (is_cut_short()) return std::unexpected(error());
   if (queued() != 0 || state_ != State::open || has_unread())
     return std::unexpected(sys::error_code(-EBUSY));
-  loop_state().forget_deadline(*this);
-  release_loop();
-  if (busy_ != nullptr) busy_->throttle.reset();
   take(Turn::shut);
   take(Turn::told);
   const Result<int> fd = transport_->release(*this);
@@ -214,22 +200,50 @@ Result<int> Connection::release() {
   return fd;
 }
 
-// ---- the end
+// ---- changes of the state
 
-// The peer was declared finished (Linger::no) but sent more data.
-void Connection::listen_again() {
-  clear(kPeerEnded);
-  update_wish();
+bool Connection::take(Turn turn) {
+  const State next = after(state_, turn);
+  if (next == state_) return false;
+  state_ = next;
+  enter();
+  return true;
 }
 
-// If the peer has finished, close() alone sends the FIN; shutdown() is unnecessary.
-void Connection::end_our_side() {
+// Does what the state requires that was just entered.
+void Connection::enter() {
+  if (state_ == State::over) return;
+  if (state_ == State::closed) return leave_loop();
+  if (is_cut_short()) {
+    drop_queue();
+    if (has(kFull)) go_on_reading();
+  }
+  conclude();
+}
+
+// An earlier reason to end stays.
+void Connection::fail(Turn turn, std::error_code error) {
+  if (take(turn)) set_error(error);
+}
+
+void Connection::conclude() {
+  if (!is_open()) return;
+  const bool may_end = is_ending() && !has_queue() && !has(kInCallback);
+  if (may_end && end_our_side()) return;
+  update_wish();
+  note_deadline();
+  if (is_due()) settle_later();
+}
+
+// ---- the end
+
+// If the peer has finished, close() alone sends the FIN; shutdown() is unnecessary. The peer may
+// have been declared finished (Linger::no) but have sent more data. False: it is tried again later.
+bool Connection::end_our_side() {
   const bool is_last = is_discarding() && has(kPeerEnded) && transport_->is_socket();
-  if (is_last && sys::has_input(fd())) listen_again();
+  if (is_last && sys::has_input(fd())) clear(kPeerEnded);
   const bool is_told = is_parents() || (is_last && has(kPeerEnded));
-  if (is_told || transport_->shut_down(*this)) take(Turn::sent);
-  if (!transport_->is_socket()) update_wish();  // shutdown() of a socket is immediate.
-  if (has_ended()) settle_later();
+  return (is_told || transport_->shut_down(*this)) && take(Turn::sent);
 }
 
 // Both sides have ended, and all events were reported.
@@ -250,12 +264,9 @@ bool Connection::is_finished() const {
   return has_ended() || state_ == State::failed || (is_discarding() && has_nothing_to_lose());
 }
 
-// Sends the queue, ends our side, and discards input until the peer ends, too.
-void Connection::linger() {
-  if (is_ending() && !has_queue() && !has(kInCallback)) end_our_side();
-  touch();
-  update_wish();
-  note_deadline();
+// Returns whether settle() has work.
+bool Connection::is_due() const {
+  return is_drained() || may_offer() || is_cut_short() || is_finished();
 }
 
 // Schedules settle(): user code must not be called from inside a call to the Stream. Inside a
@@ -285,12 +296,15 @@ bool Connection::finish(std::error_code error) {
 
 // Unsent data is lost, so reset the connection: a FIN would make a truncated stream look complete.
 void Connection::shut() {
-  const bool reset = has_queue() || is_cut_short();
+  transport_->close(*this, has_queue() || is_cut_short());
+  take(Turn::shut);
+}
+
+// Takes it out of all that its loop has for open connections.
+void Connection::leave_loop() {
   if (loop_state().gather().owner() == this) loop_state().gather().drop();
   loop_state().forget_deadline(*this);
   release_loop();
-  transport_->close(*this, reset);
-  take(Turn::shut);
   clear(kReadRests | kSendRests);
   if (busy_ == nullptr) return;
   drop_queue();
@@ -322,20 +336,14 @@ void CallbackHandlerEnd::operator()(CallbackHandler* handler) const { handler->a
 
 // Handles events that a callback caused, or deferred by running the loop.
 bool Connection::after_call() {
-  const bool was_nested = has(kNested);
   clear(kNested);
   if (has(kAbandoned)) {
     abandon();
     return false;
   }
   if (!is_open()) return false;
-  if (is_ending() && !has_queue()) end_our_side();
   if (!has_unread()) clear(kOffer);
-  if (was_nested) {
-    update_wish();
-    note_deadline();
-  }
-  if (was_nested || may_offer() || is_cut_short() || is_finished()) settle_later();
+  conclude();
   return true;
 }
 
@@ -427,8 +435,7 @@ bool Connection::on_fork() {
   transport_->on_fork();
   if (has_queue()) {
     drop_queue();
-    if (has(kFull)) settle_later();
-    update_wish();
+    conclude();
   }
   return !has(kAbandoned) || has(kInCallback);
 }

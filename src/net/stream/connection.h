@@ -153,7 +153,7 @@ class Connection {
   // As set_one_way(), while receiving.
   void read_no_more() {
     set_one_way();
-    update_wish();
+    conclude();
   }
   FdNode& node() { return node_; }
   static Connection& from(FdNode& node) { return reinterpret_cast<Connection&>(node); }
@@ -270,8 +270,14 @@ class Connection {
     return state_ == State::open && !has(kUnusual) && busy_ == nullptr && handler() != nullptr;
   }
 
-  // Changes the state. False if it stays the same.
-  bool take(Turn turn) { return std::exchange(state_, after(state_, turn)) != state_; }
+  // Changes the state, and does all that the new one requires. False if it stays the same. Nothing
+  // else writes the state.
+  bool take(Turn turn);
+  void enter();
+  void fail(Turn turn, std::error_code error);
+  // Called after a change of the state, of a condition or of an option: derives from them the
+  // interest in events, the next deadline, and whether settle() has work.
+  void conclude();
   // Returns whether our side ends once the queue is sent.
   bool is_ending() const { return state_ == State::ending || state_ == State::closing; }
   // Returns whether the handler may get other calls than on_closed().
@@ -356,19 +362,19 @@ class Connection {
   bool on_peer_end();
   bool on_peer_end_slowly();
   bool report_end();
-  void end_with_peer();
+  bool ends_by_closing() const;
 
-  void listen_again();
-  void end_our_side();
+  bool end_our_side();
   bool has_ended() const;
   bool has_nothing_to_lose() const;
   bool is_finished() const;
-  void linger();
+  bool is_due() const;
   void settle_later();
   bool settle();
   bool drain_then_fail();
   bool finish(std::error_code error);
   void shut();
+  void leave_loop();
   void report_closed();
   void drop_callbacks();
   void set_error(std::error_code error);

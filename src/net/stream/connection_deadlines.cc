@@ -161,8 +161,7 @@ std::size_t Connection::allowance(Throttle::Direction direction) {
   const std::size_t max = throttle->allowance(direction, loop_state().loop().now().count());
   if (max == 0) {
     set(direction == Throttle::kRead ? kReadRests : kSendRests);
-    update_wish();
-    note_deadline();
+    conclude();
   }
   return max;
 }
@@ -179,7 +178,7 @@ bool Connection::wake_up(std::int64_t now) {
   if (read || send) {
     touch();
     read_again();
-    update_wish();
+    conclude();
   }
   return send;
 }
@@ -215,7 +214,7 @@ void Connection::on_throttle_changed() {
   clear(kReadRests | kSendRests);
   if (!throttle()->has_limits()) busy_->throttle.reset();
   drop_busy_state();
-  update_wish();
+  conclude();
 }
 
 // Restarts the read timeout after a pause, during which nothing could be received.

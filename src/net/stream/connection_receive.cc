@@ -24,7 +24,7 @@ constexpr std::size_t kArrival = 16 * 1024;
 
 // If the handler stopped because the queue is full, the rest is offered when the queue has drained.
 bool Connection::keeps_what_is_left() {
-  if (is_discarding() && has(kPeerEnded)) listen_again();
+  if (is_discarding()) clear(kPeerEnded);  // It was declared finished, but had sent this.
   if (!may_report()) return false;
   if (has(kFull)) set(kLeftWhileFull);
   return true;
@@ -151,7 +151,7 @@ void Connection::note_arrival(std::size_t size) {
 void Connection::forget_handler() {
   if (busy_ != nullptr) busy_->wanted = 0;
   set_handler(nullptr);
-  update_wish();
+  conclude();
   drop_callbacks();
 }
 
@@ -227,7 +227,7 @@ bool Connection::on_peer_end() {
   const bool was_plain = is_plain();
   set(kPeerEnded);
   const bool goes_on = was_plain ? report_end() : on_peer_end_slowly();
-  if (goes_on) update_wish();  // Most connections do not continue.
+  if (goes_on) conclude();  // Most connections do not continue.
   return goes_on;
 }
 
@@ -244,15 +244,16 @@ bool Connection::report_end() {
   if (!call([](StreamHandler& handler) { handler.on_end(); })) return false;
   clear(kOffer);
   if (busy_ != nullptr) busy_->unread = Unread();
-  if (!has(kHalfOpen)) end_with_peer();
+  if (!has(kHalfOpen) && state_ < State::broken) {
+    if (ends_by_closing()) return finish({});
+    end();
+  }
   return !has_ended() || finish({});
 }
 
-// With an empty queue close() sends the FIN, so shutdown() is unnecessary.
-void Connection::end_with_peer() {
-  if (has_queue() || (transport_->has_farewell() && !is_parents())) return end();
-  take(Turn::end);
-  take(Turn::sent);
+// Returns whether close() alone sends our end, so that shutdown() is unnecessary.
+bool Connection::ends_by_closing() const {
+  return !has_queue() && (is_parents() || !transport_->has_farewell());
 }
 
 }  // namespace spate

@@ -296,7 +296,7 @@ void Connection::flush() {
     if (!was_all) break;
   }
   if (was_held && has_queue()) busy_->queue.stop_sharing(*this);
-  if (is_ending() && !has_queue()) end_our_side();
+  if (is_ending() && !has_queue() && end_our_side()) return;
   update_wish();
 }
 
@@ -328,22 +328,11 @@ void Connection::go_on_reading() {
 }
 
 // Sending failed. Input that the peer sent before is read first.
-void Connection::on_broken(std::error_code error) {
-  if (!take(Turn::refused)) return;
-  set_error(error);
-  drop_queue();
-  if (has(kFull)) go_on_reading();
-  settle_later();
-}
+void Connection::on_broken(std::error_code error) { fail(Turn::refused, error); }
 
 void Connection::on_reset() { on_broken(sys::error_code(-ECONNRESET)); }
 
 // Local abort: the peer has not failed, so its pending input is discarded.
-void Connection::give_up(std::error_code error) {
-  if (!take(Turn::give_up)) return;
-  set_error(error);
-  drop_queue();
-  settle_later();
-}
+void Connection::give_up(std::error_code error) { fail(Turn::give_up, error); }
 
 }  // namespace spate
