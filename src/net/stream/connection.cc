@@ -34,7 +34,7 @@ Connection::Connection(Transport& transport, int fd) : transport_(&transport) {
 }
 
 Connection::~Connection() {
-  if (state_ < State::closed) transport_->close(*this, has_queue());
+  if (!life_.is_closed()) transport_->close(*this, has_queue());
   if (busy_ != nullptr) drop_queue();
   loop_state().forget_deadline(*this);  // A closed connection may have one, to report its end.
   if (node_.head.pending != 0 && loop_state().has_loop())
@@ -152,7 +152,7 @@ void Connection::end() {
 void Connection::close(Linger wish) {
   if (!is_open()) return;
   was_forked_ = 0;
-  const bool ends_here = state_ == State::open || state_ == State::ending;
+  const bool ends_here = life_.is(State::open) || life_.is(State::ending);
   if (wish == Linger::no && ends_here && transport_->is_socket() && !has_unread()) set(kPeerEnded);
   discard();
 }
@@ -190,8 +190,8 @@ void Connection::discard() {
 
 Result<int> Connection::release() {
   send_waiting();
-  if (is_cut_short()) return std::unexpected(error());
-  if (queued() != 0 || state_ != State::open || has_unread())
+  if (life_.is_cut_short()) return std::unexpected(life_.error());
+  if (queued() != 0 || !life_.is(State::open) || has_unread())
     return std::unexpected(sys::error_code(-EBUSY));
   take(Turn::shut);
   take(Turn::told);
@@ -203,18 +203,16 @@ Result<int> Connection::release() {
 // ---- changes of the state
 
 bool Connection::take(Turn turn) {
-  const State next = after(state_, turn);
-  if (next == state_) return false;
-  state_ = next;
+  if (!life_.take(turn)) return false;
   enter();
   return true;
 }
 
 // Does what the state requires that was just entered.
 void Connection::enter() {
-  if (state_ == State::over) return;
-  if (state_ == State::closed) return leave_loop();
-  if (is_cut_short()) {
+  if (life_.is(State::over)) return;
+  if (life_.is_closed()) return leave_loop();
+  if (life_.is_cut_short()) {
     drop_queue();
     if (has(kFull)) go_on_reading();
   }
@@ -223,12 +221,12 @@ void Connection::enter() {
 
 // An earlier reason to end stays.
 void Connection::fail(Turn turn, std::error_code error) {
-  if (take(turn)) set_error(error);
+  if (take(turn)) life_.set_error(error);
 }
 
 void Connection::conclude() {
   if (!is_open()) return;
-  const bool may_end = is_ending() && !has_queue() && !has(kInCallback);
+  const bool may_end = life_.is_ending() && !has_queue() && !has(kInCallback);
   if (may_end && end_our_side()) return;
   update_wish();
   note_deadline();
@@ -247,26 +245,24 @@ bool Connection::end_our_side() {
 }
 
 // Both sides have ended, and all events were reported.
-bool Connection::has_ended() const {
-  return has(kPeerEnded) && !has(kEndDue) && (state_ == State::ended || state_ == State::lingering);
-}
+bool Connection::has_ended() const { return has(kPeerEnded) && !has(kEndDue) && life_.has_ended(); }
 
 // Returns whether closing now loses nothing. Closing a socket with unread input resets the
 // connection, which destroys bytes that the peer has not read. So the peer must have ended, or
 // nothing was sent, or the connection has failed anyway.
 bool Connection::has_nothing_to_lose() const {
   if (queued() != 0) return false;
-  return is_cut_short() || (!transport_->has_farewell() && (has(kPeerEnded) || !has(kWrote)));
+  return life_.is_cut_short() || (!transport_->has_farewell() && (has(kPeerEnded) || !has(kWrote)));
 }
 
 // Returns whether only closing is left.
 bool Connection::is_finished() const {
-  return has_ended() || state_ == State::failed || (is_discarding() && has_nothing_to_lose());
+  return has_ended() || life_.is(State::failed) || (is_discarding() && has_nothing_to_lose());
 }
 
 // Returns whether settle() has work.
 bool Connection::is_due() const {
-  return is_drained() || may_offer() || is_cut_short() || is_finished();
+  return is_drained() || may_offer() || life_.is_cut_short() || is_finished();
 }
 
 // Schedules settle(): user code must not be called from inside a call to the Stream. Inside a
@@ -289,14 +285,14 @@ void Connection::drop_queue() {
 // Ends the connection, from the loop. May destroy it.
 bool Connection::finish(std::error_code error) {
   shut();
-  if (error) set_error(error);
+  if (error) life_.set_error(error);
   report_closed();
   return false;
 }
 
 // Unsent data is lost, so reset the connection: a FIN would make a truncated stream look complete.
 void Connection::shut() {
-  transport_->close(*this, has_queue() || is_cut_short());
+  transport_->close(*this, has_queue() || life_.is_cut_short());
   take(Turn::shut);
 }
 
@@ -316,11 +312,11 @@ void Connection::leave_loop() {
 void Connection::report_closed() {
   if (handler() != nullptr && take(Turn::told)) {
     set(kInCallback);
-    call_user("StreamHandler", [&] { handler()->on_closed(error()); });
+    call_user("StreamHandler", [&] { handler()->on_closed(life_.error()); });
     clear(kInCallback);
   }
   if (has(kAbandoned)) return destroy();
-  if (state_ == State::over && !has(kInCallback)) drop_callbacks();
+  if (life_.is(State::over) && !has(kInCallback)) drop_callbacks();
 }
 
 // Destroying them may destroy the Stream, so callers do nothing after this.
@@ -365,7 +361,7 @@ void Connection::on_ready(Events events) {
 // The backend cannot watch the descriptor, so no event will follow. This event has replaced the one
 // that a failed stream had queued.
 void Connection::on_unwatchable(std::error_code error) {
-  state_ == State::ended ? give_up(error) : on_broken(error);
+  life_.is(State::ended) ? give_up(error) : on_broken(error);
   settle_later();
 }
 
@@ -379,7 +375,7 @@ void Connection::exchange_transports(Connection& other) {
 }
 
 void Connection::on_connected(Stream made, bool is_ended) {
-  if (state_ >= State::failed) return made.abort();  // on_closed() is due, in this turn.
+  if (life_.state() >= State::failed) return made.abort();  // on_closed() is due, in this turn.
   was_forked_ = of(made)->was_forked_;  // The child of a fork may have connected by itself.
   exchange_transports(*of(made));
   made = Stream();
@@ -401,19 +397,19 @@ void Connection::defer_past_callback(Events events) {
 
 // Does the work that was not allowed inside a call to the Stream or inside its callback.
 bool Connection::settle() {
-  if (state_ >= State::closed) {
+  if (life_.is_closed()) {
     report_closed();
     return false;
   }
-  if (state_ == State::broken) return drain_then_fail();
+  if (life_.is(State::broken)) return drain_then_fail();
   if (!on_flushed()) return false;
-  return !is_finished() || finish(error());
+  return !is_finished() || finish(life_.error());
 }
 
 // Sending has failed. Input that the peer sent before is still read, one piece per turn and within
 // the rate limit; then the connection ends.
 bool Connection::drain_then_fail() {
-  if (!is_reading()) return finish(error());
+  if (!is_reading()) return finish(life_.error());
   if (has(kReadRests)) return true;
   // The handler may have closed or paused it.
   if (offer_unread() && (!is_reading() || receive())) settle_later();
@@ -444,12 +440,12 @@ bool Connection::on_fork() {
 bool Connection::is_reading() const {
   if (has(kPeerEnded)) return false;
   if (is_discarding()) return true;
-  return state_ <= State::broken && handler() != nullptr && may_show();
+  return life_.may_report() && handler() != nullptr && may_show();
 }
 
 bool Connection::wants_to_read() const {
   constexpr unsigned kReasonsNotTo = kPeerEnded | kPaused | kReadRests | kFull;
-  if (state_ == State::open && handler() != nullptr && !has(kReasonsNotTo)) return true;
+  if (life_.is(State::open) && handler() != nullptr && !has(kReasonsNotTo)) return true;
   return is_reading() && (!has(kReadRests) || is_discarding());
 }
 
@@ -457,7 +453,7 @@ bool Connection::wants_to_read() const {
 // attempts.
 bool Connection::wants_to_write() const {
   if (has_queue()) return !is_held() && !has(kSendRests) && !busy_->queue.is_waiting();
-  return is_ending() && !has(kInCallback);
+  return life_.is_ending() && !has(kInCallback);
 }
 
 void Connection::update_wish() {
@@ -470,16 +466,6 @@ void Connection::update_wish() {
 inline void Connection::wish_for(Events wish) {
   if (!transport_->want(*this, wish)) on_broken(sys::error_code(-ENOMEM));
   if (has(kReadRests | kSendRests | kHoldsLoop)) is_resting() ? hold_loop() : release_loop();
-}
-
-void Connection::set_error(std::error_code error) {
-  set(kOwnError, error.category() == error_category());
-  error_ = static_cast<std::uint8_t>(error.value());
-}
-
-std::error_code Connection::error() const {
-  return has(kOwnError) ? make_error_code(static_cast<Error>(error_))
-                        : std::error_code(static_cast<int>(error_), std::system_category());
 }
 
 }  // namespace spate

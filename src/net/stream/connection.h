@@ -73,7 +73,7 @@ class Connection {
   // Owns the functions. False when memory runs out.
   bool start(StreamCallbacks callbacks);
   bool is_open() const;
-  bool is_writable() const { return state_ == State::open && is_open(); }
+  bool is_writable() const { return life_.is(State::open) && is_open(); }
   bool write(Bytes bytes);
   bool write(std::span<const Bytes> pieces);
   bool write(Buffer&& buffer);
@@ -120,9 +120,9 @@ class Connection {
   // Sends corked bytes, as many as the kernel takes.
   void send_waiting();
   // True if input is discarded.
-  bool is_discarding() const { return state_ == State::closing || state_ == State::lingering; }
+  bool is_discarding() const { return life_.is_discarding(); }
   // Returns whether everything was sent, and it only waits for the peer's end.
-  bool is_lingering() const { return state_ == State::lingering; }
+  bool is_lingering() const { return life_.is(State::lingering); }
 
   // Handles events. Called by the loop.
   void on_ready(Events events);
@@ -182,12 +182,11 @@ class Connection {
     kReadRests = 1 << 12,        // Rate-limited, until the throttle opens.
     kSendRests = 1 << 13,        //
     kHoldsLoop = 1 << 14,        // Rate-limited, and keeps the loop alive meanwhile.
-    kOwnError = 1 << 15,         // error_ is an Error.
   };
 
   // Flags that require the slow path for input.
   static constexpr unsigned kUnusual =
-      static_cast<std::uint16_t>(~(kHalfOpen | kWrote | kHoldsLoop | kOwnError));
+      static_cast<std::uint16_t>(~(kHalfOpen | kWrote | kHoldsLoop));
 
   static constexpr int kTickBits = 20;
   static constexpr std::int64_t kNanosPerTick = 1 << kTickBits;
@@ -267,23 +266,18 @@ class Connection {
 
   // Fast path: input is read, passed to the handler and used up, without any special condition.
   bool is_plain() const {
-    return state_ == State::open && !has(kUnusual) && busy_ == nullptr && handler() != nullptr;
+    return life_.is(State::open) && !has(kUnusual) && busy_ == nullptr && handler() != nullptr;
   }
 
-  // Changes the state, and does all that the new one requires. False if it stays the same. Nothing
-  // else writes the state.
+  // Changes the state, and does all that the new one requires. False if it stays the same.
   bool take(Turn turn);
   void enter();
   void fail(Turn turn, std::error_code error);
   // Called after a change of the state, of a condition or of an option: derives from them the
   // interest in events, the next deadline, and whether settle() has work.
   void conclude();
-  // Returns whether our side ends once the queue is sent.
-  bool is_ending() const { return state_ == State::ending || state_ == State::closing; }
-  // Returns whether the handler may get other calls than on_closed().
-  bool may_report() const { return state_ <= State::broken && is_open(); }
-  // Returns whether the output will not arrive completely.
-  bool is_cut_short() const { return state_ == State::broken || state_ == State::failed; }
+  // As Lifecycle::may_report(), while there is a loop.
+  bool may_report() const { return life_.may_report() && is_open(); }
 
   template <class Function>
   bool call(Function function) {
@@ -377,8 +371,6 @@ class Connection {
   void leave_loop();
   void report_closed();
   void drop_callbacks();
-  void set_error(std::error_code error);
-  std::error_code error() const;
 
   std::uint32_t age_now() const;
   Nanos age() const;
@@ -416,8 +408,7 @@ class Connection {
   std::uint32_t was_forked_ : 1 = 0;  // It existed at a fork, and this is the child.
   Deadlines::Place deadline_place_ = 0;
   std::uint16_t flags_ = 0;
-  State state_ = State::open;
-  std::uint8_t error_ = 0;  // An errno; with kOwnError an Error.
+  Lifecycle life_;
 };
 static_assert(sizeof(Connection) <= 80);
 

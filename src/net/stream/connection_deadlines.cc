@@ -80,7 +80,7 @@ void Connection::on_deadline() {
   const bool may_send = wake_up(now);
   if (!settle() || (may_send && !send_queued())) return;
   if (next_deadline().when <= now && !catch_up()) return;
-  if (is_cut_short() && !is_resting()) return;  // settle() will handle it.
+  if (life_.is_cut_short() && !is_resting()) return;  // settle() will handle it.
   if (const Deadline next = next_deadline(); next.when <= now) {
     finish(next.error);
   } else {

@@ -127,12 +127,12 @@ std::size_t Connection::room_behind() const {
 // Handles a read without bytes for the handler: no byte, the peer's end, an error, or discarded
 // input.
 bool Connection::on_received_nothing(long count) {
-  if (count == 0 && state_ != State::broken) return on_peer_end();
+  if (count == 0 && !life_.is(State::broken)) return on_peer_end();
   return count > 0 || on_receiving_failed(count);
 }
 
 bool Connection::on_receiving_failed(long count) {
-  if (state_ == State::broken) return finish(error());
+  if (life_.is(State::broken)) return finish(life_.error());
   if (count == -EAGAIN && transport_->is_socket()) sys::discard_queued_errors(fd());
   if (count == -EAGAIN || count == -EINTR) return true;
   return finish(error_of(count));
@@ -244,7 +244,7 @@ bool Connection::report_end() {
   if (!call([](StreamHandler& handler) { handler.on_end(); })) return false;
   clear(kOffer);
   if (busy_ != nullptr) busy_->unread = Unread();
-  if (!has(kHalfOpen) && state_ < State::broken) {
+  if (!has(kHalfOpen) && !life_.is_cut_short()) {
     if (ends_by_closing()) return finish({});
     end();
   }

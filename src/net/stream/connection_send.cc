@@ -296,14 +296,14 @@ void Connection::flush() {
     if (!was_all) break;
   }
   if (was_held && has_queue()) busy_->queue.stop_sharing(*this);
-  if (is_ending() && !has_queue() && end_our_side()) return;
+  if (life_.is_ending() && !has_queue() && end_our_side()) return;
   update_wish();
 }
 
 // Sends the queue, from the loop. False if the connection was closed. With an empty queue and our
 // side ending, the transport may still have to send close_notify.
 bool Connection::send_queued() {
-  if (!has_queue() && !is_ending()) return true;
+  if (!has_queue() && !life_.is_ending()) return true;
   flush();
   return on_flushed();
 }

@@ -1,5 +1,5 @@
-// State: the states of a connection, and their transition table, which is also in
-// docs/special-problems.md.
+// Lifecycle: the state of a connection, and the error with which it ends. Only take() changes the
+// state, by a transition table, which is also in docs/special-problems.md.
 //
 // The states describe our side. The peer's end is a separate condition, since neither side's end
 // implies the other's. The connection ends when both have ended.
@@ -7,6 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <system_error>
+#include <utility>
 
 namespace spate {
 
@@ -52,5 +54,34 @@ inline constexpr State kAfter[][7] = {
 constexpr State after(State state, Turn turn) {
   return detail::kAfter[static_cast<std::size_t>(state)][static_cast<std::size_t>(turn)];
 }
+
+class Lifecycle {
+ public:
+  // False if the state stays the same.
+  bool take(Turn turn) {
+    const State old = std::exchange(state_, after(state_, turn));
+    return old != state_;
+  }
+  State state() const { return state_; }
+  bool is(State state) const { return state_ == state; }
+  // Returns whether our side ends once the queue is sent.
+  bool is_ending() const { return is(State::ending) || is(State::closing); }
+  bool has_ended() const { return is(State::ended) || is(State::lingering); }
+  // Returns whether input is discarded.
+  bool is_discarding() const { return is(State::closing) || is(State::lingering); }
+  // Returns whether the output will not arrive completely.
+  bool is_cut_short() const { return is(State::broken) || is(State::failed); }
+  // Returns whether the handler may get other calls than on_closed().
+  bool may_report() const { return state_ <= State::broken; }
+  bool is_closed() const { return state_ >= State::closed; }
+
+  // An errno or an Error; the last one that was set.
+  void set_error(std::error_code error);
+  std::error_code error() const;
+
+ private:
+  State state_ = State::open;
+  std::uint8_t error_ = 0;  // An errno, or kFirstOwn + an Error.
+};
 
 }  // namespace spate

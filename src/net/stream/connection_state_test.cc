@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
+#include "spate/error.h"
+
 namespace spate {
 namespace {
 
@@ -37,6 +41,27 @@ TEST(ConnectionState, IgnoresInputAfterCloseOrAbort) {
   for (const State state : kStates) {
     EXPECT_GT(after(state, Turn::close), State::broken);
     EXPECT_GT(after(state, Turn::give_up), State::broken);
+  }
+}
+
+TEST(ConnectionState, IsChangedByTurnsOnly) {
+  Lifecycle life;
+  EXPECT_FALSE(life.take(Turn::sent));
+  EXPECT_TRUE(life.take(Turn::end));
+  EXPECT_TRUE(life.is_ending());
+  EXPECT_TRUE(life.take(Turn::sent));
+  EXPECT_TRUE(life.has_ended());
+  EXPECT_FALSE(life.take(Turn::end));
+}
+
+TEST(ConnectionState, KeepsErrorsOfBothCategories) {
+  Lifecycle life;
+  EXPECT_FALSE(life.error());
+  for (const std::error_code error :
+       {std::error_code(EPIPE, std::system_category()), make_error_code(Error::truncated),
+        std::error_code(EHWPOISON, std::system_category()), make_error_code(Error::loop_forked)}) {
+    life.set_error(error);
+    EXPECT_EQ(life.error(), error);
   }
 }
 

@@ -103,9 +103,7 @@ inline LoopStreams& Connection::loop_state() const { return transport_->loop_sta
 
 inline bool Connection::is_parents() const { return was_forked_ != 0 || loop_state().is_foreign(); }
 
-inline bool Connection::is_open() const {
-  return state_ < State::closed && loop_state().is_alive();
-}
+inline bool Connection::is_open() const { return !life_.is_closed() && loop_state().is_alive(); }
 
 // The creation time is in the node's field that the loop leaves to layers.
 inline std::uint32_t Connection::age_now() const {
@@ -138,7 +136,7 @@ inline bool Connection::end_call(LoopStreams& loop_state) {
   }
   gather.end();
   clear(kInCallback);
-  const bool is_ordinary = state_ == State::open && !has(kNested | kAbandoned | kEndDue | kOffer);
+  const bool is_ordinary = life_.is(State::open) && !has(kNested | kAbandoned | kEndDue | kOffer);
   return is_ordinary || after_call();
 }
 
@@ -158,7 +156,7 @@ template <class Function>
 // Fast path inside its own callback: corked until that returns.
 inline bool Connection::write(Bytes bytes) {
   WriteGather& gather = loop_state().gather();
-  if (gather.owner() != this || state_ != State::open || busy_ != nullptr)
+  if (gather.owner() != this || !life_.is(State::open) || busy_ != nullptr)
     return (is_held() && add_to_held(bytes)) || write_slowly(bytes);
   return gather.add_in_place(bytes) || write_behind(bytes);
 }

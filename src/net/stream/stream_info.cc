@@ -35,7 +35,7 @@ Nanos Connection::stalled() const {
 StreamState Connection::public_state() const {
   if (!is_open()) return StreamState::closed;
   if (!transport_->is_connected()) return StreamState::connecting;
-  switch (state_) {
+  switch (life_.state()) {
     case State::open:
       return has(kPeerEnded) ? StreamState::peer_ended : StreamState::open;
     case State::ending:
