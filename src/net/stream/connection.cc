@@ -145,13 +145,13 @@ bool Connection::want(std::size_t size) {
 }
 
 void Connection::end() {
-  was_forked_ = 0;
+  clear(kForked);
   if (is_open()) take(Turn::end);
 }
 
 void Connection::close(Linger wish) {
   if (!is_open()) return;
-  was_forked_ = 0;
+  clear(kForked);
   const bool ends_here = life_.is(State::open) || life_.is(State::ending);
   if (wish == Linger::no && ends_here && transport_->is_socket() && !has_unread()) set(kPeerEnded);
   discard();
@@ -159,7 +159,7 @@ void Connection::close(Linger wish) {
 
 // An earlier reason to end is not reported either.
 void Connection::abort() {
-  was_forked_ = 0;
+  clear(kForked);
   if (is_open()) {
     take(Turn::give_up);
     shut();
@@ -271,7 +271,7 @@ void Connection::settle_later() {
   if (has(kInCallback) || !loop_state().is_alive()) return;
   // Without memory for the event, a timer does it a little later.
   if (!loop_state().loop().feed(node_.head, Events::custom))
-    loop_state().note_deadline(*this, loop_state().loop().now().count());
+    loop_state().note_deadline(*this, now());
 }
 
 void Connection::drop_queue() {
@@ -376,7 +376,7 @@ void Connection::exchange_transports(Connection& other) {
 
 void Connection::on_connected(Stream made, bool is_ended) {
   if (life_.state() >= State::failed) return made.abort();  // on_closed() is due, in this turn.
-  was_forked_ = of(made)->was_forked_;  // The child of a fork may have connected by itself.
+  set(kForked, of(made)->has(kForked));  // The child of a fork may have connected by itself.
   exchange_transports(*of(made));
   made = Stream();
   touch();
@@ -427,7 +427,7 @@ bool Connection::on_fork() {
     update_wish();
     return true;
   }
-  was_forked_ = 1;
+  set(kForked);
   transport_->on_fork();
   if (has_queue()) {
     drop_queue();

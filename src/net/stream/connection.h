@@ -22,6 +22,7 @@
 #include "net/stream/deadlines.h"
 #include "net/stream/send_queue.h"
 #include "net/stream/throttle.h"
+#include "net/stream/timeouts.h"
 #include "net/stream/unread.h"
 #include "spate/loop.h"
 #include "spate/net/stream.h"
@@ -182,14 +183,13 @@ class Connection {
     kReadRests = 1 << 12,        // Rate-limited, until the throttle opens.
     kSendRests = 1 << 13,        //
     kHoldsLoop = 1 << 14,        // Rate-limited, and keeps the loop alive meanwhile.
+    kForked = 1 << 15,           // It existed at a fork, and this is the child.
   };
 
   // Flags that require the slow path for input.
   static constexpr unsigned kUnusual =
-      static_cast<std::uint16_t>(~(kHalfOpen | kWrote | kHoldsLoop));
+      static_cast<std::uint16_t>(~(kHalfOpen | kWrote | kHoldsLoop | kForked));
 
-  static constexpr int kTickBits = 20;
-  static constexpr std::int64_t kNanosPerTick = 1 << kTickBits;
   static constexpr int kAgeBits = 30;  // The resolution of ages: about a second.
 
   // State that only a busy connection needs. An idle one has no other memory than itself, unless
@@ -205,8 +205,8 @@ class Connection {
     }
     bool is_needed() const {
       return !queue.empty() || held_place != 0 || !unread.empty() || wanted != 0 ||
-             limits_are_set || read_timeout != Nanos{0} || write_timeout != Nanos{0} ||
-             deadline != INT64_MAX || throttle != nullptr || callbacks != nullptr;
+             limits_are_set || read_timeout.is_set() || write_timeout.is_set() ||
+             deadline != kNever || throttle != nullptr || callbacks != nullptr;
     }
 
     SendQueue queue;
@@ -215,11 +215,9 @@ class Connection {
     QueueLimits limits;
     Unread unread;
     std::size_t wanted = 0;  // Bytes that must be there before the handler is called.
-    Nanos read_timeout{0};
-    Nanos write_timeout{0};
-    std::int64_t deadline = INT64_MAX;  // Loop time, as the next two.
-    std::int64_t last_arrival = 0;
-    std::int64_t last_sent = 0;  // The last progress of the queue.
+    Timeout read_timeout;
+    Timeout write_timeout;  // Progress is that of the queue.
+    std::int64_t deadline = kNever;
     std::unique_ptr<Throttle> throttle;
     OwnCallbacks callbacks;
   };
@@ -372,6 +370,7 @@ class Connection {
   void report_closed();
   void drop_callbacks();
 
+  std::int64_t now() const;
   std::uint32_t age_now() const;
   Nanos age() const;
   StreamState public_state() const;
@@ -388,24 +387,20 @@ class Connection {
   // False when memory runs out.
   bool note_deadline() { return !has_deadline() || note_next_deadline(); }
   bool note_next_deadline();
-  std::int64_t last_active() const;
   std::int64_t idle_deadline() const;
   std::int64_t linger_deadline() const;
   std::int64_t read_deadline() const;
   std::int64_t write_deadline() const;
   std::int64_t throttle_deadline() const;
   // Fast path: most connections have none.
-  bool has_deadline() const { return busy_ != nullptr || idle_ticks_ != 0 || is_discarding(); }
+  bool has_deadline() const { return busy_ != nullptr || idle_.is_set() || is_discarding(); }
   Deadline next_deadline() const;
 
   FdNode node_{};  // Its context is the handler; `extra` is the time when it was made, as
                    // age_now().
   Transport* transport_;
   std::unique_ptr<BusyState> busy_;
-  // In ticks of about a millisecond, so that idle connections take little memory.
-  std::uint32_t last_active_ticks_ = 0;  // Loop time; wraps around after 52 days.
-  std::uint32_t idle_ticks_ : 31 = 0;
-  std::uint32_t was_forked_ : 1 = 0;  // It existed at a fork, and this is the child.
+  IdleTimeout idle_;
   Deadlines::Place deadline_place_ = 0;
   std::uint16_t flags_ = 0;
   Lifecycle life_;

@@ -1,7 +1,6 @@
 // Connection's timeouts, and its rate limits, which delay its work.
 #include <algorithm>
 #include <cerrno>
-#include <limits>
 #include <new>
 #include <utility>
 
@@ -13,7 +12,6 @@ namespace spate {
 
 namespace {
 
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 // How long a closed connection waits for its peer to read the last bytes and to end.
 constexpr Nanos kLinger{10'000'000'000};
 
@@ -22,9 +20,7 @@ constexpr Nanos kLinger{10'000'000'000};
 // ---- setting
 
 bool Connection::set_idle_timeout(Nanos timeout) {
-  const auto span = static_cast<std::uint64_t>(timeout < Nanos{0} ? 1 : timeout.count());
-  const std::uint64_t rounded_up = (span + kNanosPerTick - 1) / kNanosPerTick;
-  idle_ticks_ = std::min<std::uint64_t>(rounded_up, INT32_MAX) & INT32_MAX;
+  idle_.set(timeout);
   if (!is_open() || is_discarding()) return true;
   touch();
   return note_deadline();
@@ -42,7 +38,7 @@ bool Connection::set_deadline(Nanos timeout) {
 bool Connection::set_read_timeout(Nanos timeout) {
   BusyState* busy = make_busy();
   if (busy == nullptr) return false;
-  busy->read_timeout = timeout;
+  busy->read_timeout.set(timeout);
   read_again();
   return true;
 }
@@ -50,9 +46,9 @@ bool Connection::set_read_timeout(Nanos timeout) {
 bool Connection::set_write_timeout(Nanos timeout) {
   BusyState* busy = make_busy();
   if (busy == nullptr) return false;
-  busy->write_timeout = timeout;
+  busy->write_timeout.set(timeout);
   if (!is_open()) return true;
-  busy->last_sent = loop_state().loop().now().count();
+  busy->write_timeout.restart(now());
   return note_deadline();
 }
 
@@ -76,7 +72,7 @@ bool Connection::join(RateGroup* group) {
 
 void Connection::on_deadline() {
   if (has(kInCallback)) return defer_past_callback(Events::none);
-  const std::int64_t now = loop_state().loop().now().count();
+  const std::int64_t now = this->now();
   const bool may_send = wake_up(now);
   if (!settle() || (may_send && !send_queued())) return;
   if (next_deadline().when <= now && !catch_up()) return;
@@ -110,23 +106,20 @@ Connection::Deadline Connection::next_deadline() const {
 
 // Waiting for a rate limit is not idle.
 std::int64_t Connection::idle_deadline() const {
-  if (idle_ticks_ == 0 || is_discarding() || has(kReadRests | kSendRests)) return kNever;
-  return last_active() + idle_ticks_ * kNanosPerTick;
+  return is_discarding() || has(kReadRests | kSendRests) ? kNever : idle_.due(now());
 }
 
 std::int64_t Connection::linger_deadline() const {
-  return is_discarding() && !is_resting() ? last_active() + kLinger.count() : kNever;
+  return is_discarding() && !is_resting() ? idle_.since(now()) + kLinger.count() : kNever;
 }
 
 std::int64_t Connection::read_deadline() const {
-  if (busy_ == nullptr || busy_->read_timeout == Nanos{0} || !wants_to_read() || is_discarding())
-    return kNever;
-  return deadline_after(Nanos{busy_->last_arrival}, busy_->read_timeout).count();
+  const bool counts = busy_ != nullptr && wants_to_read() && !is_discarding();
+  return counts ? busy_->read_timeout.due() : kNever;
 }
 
 std::int64_t Connection::write_deadline() const {
-  if (!has_queue() || busy_->write_timeout == Nanos{0} || has(kSendRests)) return kNever;
-  return deadline_after(Nanos{busy_->last_sent}, busy_->write_timeout).count();
+  return has_queue() && !has(kSendRests) ? busy_->write_timeout.due() : kNever;
 }
 
 std::int64_t Connection::throttle_deadline() const {
@@ -146,19 +139,12 @@ bool Connection::note_next_deadline() {
   return false;
 }
 
-// Rounded up, so that a deadline that counts from it is not early.
-std::int64_t Connection::last_active() const {
-  const std::int64_t now = loop_state().loop().now().count() >> kTickBits;
-  const std::uint32_t ago = static_cast<std::uint32_t>(now) - last_active_ticks_;
-  return (now - ago + 1) * kNanosPerTick;
-}
-
 // Returns how many bytes the throttle allows. If none, the direction waits until the throttle
 // opens.
 std::size_t Connection::allowance(Throttle::Direction direction) {
   Throttle* throttle = this->throttle();
   if (throttle == nullptr) return SIZE_MAX;
-  const std::size_t max = throttle->allowance(direction, loop_state().loop().now().count());
+  const std::size_t max = throttle->allowance(direction, now());
   if (max == 0) {
     set(direction == Throttle::kRead ? kReadRests : kSendRests);
     conclude();
@@ -173,7 +159,7 @@ bool Connection::wake_up(std::int64_t now) {
   if (read) clear(kReadRests);
   if (send) {
     clear(kSendRests);
-    busy_->last_sent = now;
+    busy_->write_timeout.restart(now);
   }
   if (read || send) {
     touch();
@@ -219,8 +205,8 @@ void Connection::on_throttle_changed() {
 
 // Restarts the read timeout after a pause, during which nothing could be received.
 void Connection::begin_read_timeout() {
-  if (!is_open() || busy_->read_timeout == Nanos{0}) return;
-  busy_->last_arrival = loop_state().loop().now().count();
+  if (!is_open() || !busy_->read_timeout.is_set()) return;
+  busy_->read_timeout.restart(now());
   note_deadline();
 }
 

@@ -139,7 +139,7 @@ bool Connection::on_receiving_failed(long count) {
 }
 
 void Connection::note_arrival(std::size_t size) {
-  busy_->last_arrival = loop_state().loop().now().count();
+  busy_->read_timeout.restart(now());
   Throttle* throttle = this->throttle();
   if (throttle == nullptr) return;
   throttle->used(Throttle::kRead, size);

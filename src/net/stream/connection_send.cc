@@ -154,7 +154,7 @@ void Connection::send_held() {
 
 // Sends or corks bytes that are the first in the queue.
 void Connection::send_soon() {
-  busy_->last_sent = loop_state().loop().now().count();
+  busy_->write_timeout.restart(now());
   if (!may_hold(busy_->queue.size()) || !loop_state().hold_back(*this)) flush();
   note_deadline();
 }
@@ -246,7 +246,7 @@ bool Connection::enqueue(Bytes bytes) {
 }
 
 void Connection::on_queue_begun() {
-  busy_->last_sent = loop_state().loop().now().count();
+  busy_->write_timeout.restart(now());
   if (!is_held()) update_wish();
   note_deadline();
 }
@@ -289,7 +289,7 @@ void Connection::flush() {
     if (sent < 0) return on_broken(error_of(sent));
     set(kWrote);
     touch();
-    busy_->last_sent = loop_state().loop().now().count();
+    busy_->write_timeout.restart(now());
     if (Throttle* throttle = this->throttle())
       throttle->used(Throttle::kWrite, static_cast<std::size_t>(sent));
     // After a short send the socket's buffer is full: another call would only return EAGAIN.

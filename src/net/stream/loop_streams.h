@@ -101,23 +101,23 @@ class LoopStreams final : public LoopLocal {
 
 inline LoopStreams& Connection::loop_state() const { return transport_->loop_state(); }
 
-inline bool Connection::is_parents() const { return was_forked_ != 0 || loop_state().is_foreign(); }
+inline bool Connection::is_parents() const { return has(kForked) || loop_state().is_foreign(); }
 
 inline bool Connection::is_open() const { return !life_.is_closed() && loop_state().is_alive(); }
 
+inline std::int64_t Connection::now() const { return loop_state().loop().now().count(); }
+
 // The creation time is in the node's field that the loop leaves to layers.
 inline std::uint32_t Connection::age_now() const {
-  return static_cast<std::uint32_t>(loop_state().loop().now().count() >> kAgeBits);
+  return static_cast<std::uint32_t>(now() >> kAgeBits);
 }
 
-inline void Connection::touch() {
-  last_active_ticks_ = static_cast<std::uint32_t>(loop_state().loop().now().count() >> kTickBits);
-}
+inline void Connection::touch() { idle_.restart(now()); }
 
 // The time of activity is only needed for idle timeouts; lingering connections call touch()
 // themselves.
 inline void Connection::note_activity() {
-  if (idle_ticks_ != 0) touch();
+  if (idle_.is_set()) touch();
 }
 
 inline void Connection::begin_call(LoopStreams& loop_state, Bytes arrived) {
