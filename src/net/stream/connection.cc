@@ -160,10 +160,7 @@ void Connection::close(Linger wish) {
 // An earlier reason to end is not reported either.
 void Connection::abort() {
   clear(kForked);
-  if (is_open()) {
-    take(Turn::give_up);
-    shut();
-  }
+  if (is_open()) shut(true);
   take(Turn::told);
   drop_callbacks();
 }
@@ -291,8 +288,8 @@ bool Connection::finish(std::error_code error) {
 }
 
 // Unsent data is lost, so reset the connection: a FIN would make a truncated stream look complete.
-void Connection::shut() {
-  transport_->close(*this, has_queue() || life_.is_cut_short());
+void Connection::shut(bool is_aborted) {
+  transport_->close(*this, is_aborted || has_queue() || life_.is_cut_short());
   take(Turn::shut);
 }
 

@@ -365,7 +365,7 @@ class Connection {
   bool settle();
   bool drain_then_fail();
   bool finish(std::error_code error);
-  void shut();
+  void shut(bool is_aborted = false);
   void leave_loop();
   void report_closed();
   void drop_callbacks();

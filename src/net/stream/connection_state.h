@@ -30,7 +30,7 @@ enum class Turn : std::uint8_t {
   close,    // close(), or the Stream was destroyed.
   sent,     // The queue is empty.
   refused,  // Sending failed.
-  give_up,  // Local end: abort(), too much queued or unread.
+  give_up,  // Local end: too much queued or unread.
   shut,     // Its descriptor was closed or released.
   told,     // on_closed() was called, or never will be.
 };
