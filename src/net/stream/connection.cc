@@ -161,7 +161,7 @@ void Connection::close(Linger wish) {
 void Connection::abort() {
   clear(kForked);
   if (is_open()) shut(true);
-  take(Turn::told);
+  life_.take(Turn::told);
   drop_callbacks();
 }
 
@@ -169,7 +169,7 @@ void Connection::abandon() {
   set(kAbandoned);
   set_handler(nullptr);
   const bool may_linger = is_open() && !is_parents() && !has_nothing_to_lose();
-  if (may_linger || has(kInCallback)) discard();
+  if (may_linger || (has(kInCallback) && !life_.is_closed())) discard();
   if (has(kInCallback)) return;
   // Without a deadline it would never be checked again.
   if (may_linger && deadline_place_ != 0 && !has_nothing_to_lose()) return;
@@ -191,7 +191,7 @@ Result<int> Connection::release() {
   if (queued() != 0 || !life_.is(State::open) || has_unread())
     return std::unexpected(sys::error_code(-EBUSY));
   take(Turn::shut);
-  take(Turn::told);
+  life_.take(Turn::told);
   const Result<int> fd = transport_->release(*this);
   drop_callbacks();
   return fd;
@@ -205,9 +205,9 @@ bool Connection::take(Turn turn) {
   return true;
 }
 
-// Does what the state requires that was just entered.
+// Does what the state requires that was just entered. `over` requires nothing, so Turn::told is
+// taken without this.
 void Connection::enter() {
-  if (life_.is(State::over)) return;
   if (life_.is_closed()) return leave_loop();
   if (life_.is_cut_short()) {
     drop_queue();
@@ -307,7 +307,7 @@ void Connection::leave_loop() {
 // Calls on_closed(), once there is a handler. Nothing can be written any more, and nothing is
 // corked.
 void Connection::report_closed() {
-  if (handler() != nullptr && take(Turn::told)) {
+  if (handler() != nullptr && life_.take(Turn::told)) {
     set(kInCallback);
     call_user("StreamHandler", [&] { handler()->on_closed(life_.error()); });
     clear(kInCallback);

@@ -253,7 +253,7 @@ bool Connection::report_end() {
 
 // Returns whether close() alone sends our end, so that shutdown() is unnecessary.
 bool Connection::ends_by_closing() const {
-  return !has_queue() && (is_parents() || !transport_->has_farewell());
+  return !has_queue() && (!transport_->has_farewell() || is_parents());
 }
 
 }  // namespace spate
