@@ -1,4 +1,4 @@
-"""The lifetime of loops: what they leave, forks, subinterpreters, and the ways to run them."""
+"""The lifetime of loops: objects that remain, forks, subinterpreters, and the ways to run them."""
 
 import asyncio
 import gc

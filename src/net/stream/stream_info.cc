@@ -28,7 +28,7 @@ Nanos Connection::age() const {
 
 Nanos Connection::stalled() const {
   return has_queue() && !has(kSendRests) && loop_state().is_alive()
-             ? loop_state().loop().now() - Nanos{busy_->last_sent}
+             ? Nanos{now() - busy_->write_timeout.since()}
              : Nanos{0};
 }
 

@@ -19,6 +19,7 @@ class Timeout {
   bool is_set() const { return span_ != Nanos{0}; }
   // Called when it begins, and at each progress.
   void restart(std::int64_t now) { since_ = now; }
+  std::int64_t since() const { return since_; }
   std::int64_t due() const {
     return is_set() ? deadline_after(Nanos{since_}, span_).count() : kNever;
   }
