@@ -137,6 +137,7 @@ struct Couriers::Relay {
   bool is_cancelled = false;
   bool may_fail = false;
   bool has_limits = false;  // Limits of the Streams.
+  bool has_tcp = false;     // One of its sides is TCP.
   Nanos idle{0};
   Nanos since{0};
 };
@@ -184,6 +185,7 @@ void Couriers::relay(End& end, const Step& step) {
   RelayOptions options;
   if (step.a / 16 % 4 == 0) options.idle_timeout = relay.idle = Nanos{40'000'000};
   relay.has_limits = !end.is_plain() || !other->is_plain();
+  relay.has_tcp = end.kind == Kind::tcp || other->kind == Kind::tcp;
   relay.may_fail = relay.idle > Nanos{0} || relay.has_limits;
   relay.since = world_.now();
   world_.tell("  %s of end %u and end %u", is_copy ? "copy" : "relay", end.number, other->number);
@@ -220,9 +222,9 @@ void Couriers::on_relayed(Relay& relay, const RelayResult& result) {
         result.error == Error::write_timeout && world_.now() - relay.since >= kLinger;
     // Over TLS, a connection that is cut, by a file that is too short, is not always a reset.
     const bool is_cut = is_reset(result.error) || result.error == Error::tls_truncated;
-    check(relay.may_fail || was_patient || (is_cut && relay.courier.is_lossy()) ||
-              world_.is_stormy(),
-          "right_error", "a relay fails: %s", result.error.message().c_str());
+    check(
+        relay.may_fail || was_patient || (is_cut && relay.courier.is_lossy()) || world_.is_stormy(),
+        "right_error", "a relay fails: %s", result.error.message().c_str());
     world_.count(Event::relay_failed);
   } else {
     world_.count(Event::relayed);
@@ -364,6 +366,10 @@ void Couriers::look() {
 // A detached child runs on until the loop has reaped it.
 bool Couriers::is_running(const Child& child) {
   return child.pid > 0 && (!child.is_over || (child.is_gone && ::kill(child.pid, 0) == 0));
+}
+
+bool Couriers::has_tcp() const {
+  return std::ranges::any_of(relays_, [](const auto& relay) { return relay->has_tcp; });
 }
 
 bool Couriers::has_process() const {

@@ -70,6 +70,8 @@ class Couriers {
   void relay(End& end, const Step& step);
 
   void look();
+  // Returns whether a relay carries bytes over TCP.
+  bool has_tcp() const;
   // Returns whether a process carries bytes, or is about to exit, at its own pace.
   bool has_process() const;
   bool has_busy_process() const;  // Not asleep.

@@ -115,7 +115,8 @@ bool World::has_offloaded() const {
 
 // True if another process or the kernel carries the bytes, at its own pace.
 bool World::is_slow(Kind kind) const {
-  return kind == Kind::tcp || (kind == Kind::pipe && couriers_.has_process());
+  return kind == Kind::tcp || couriers_.has_tcp() ||
+         (kind == Kind::pipe && couriers_.has_process());
 }
 
 bool World::has_connecting() const {
