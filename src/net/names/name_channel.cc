@@ -166,19 +166,22 @@ std::error_code NameChannel::open(const ResolverOptions& options) {
   wish.resolvconf_path = path.data();
   wish.tries = options.tries > 0 ? options.tries : configured->tries;
   wish.timeout = milliseconds(options.timeout > Nanos{0} ? options.timeout : configured->timeout);
-  int mask = ARES_OPT_RESOLVCONF;
+  first_timeout_ = std::chrono::milliseconds(wish.timeout) + kSlack;
+  int mask = ARES_OPT_RESOLVCONF | ARES_OPT_TIMEOUTMS;
   if (wish.tries > 0) mask |= ARES_OPT_TRIES;
-  if (wish.timeout > 0) mask |= ARES_OPT_TIMEOUTMS;
   if (const int status = ares_init_options(&channel_, &wish, mask); status != ARES_SUCCESS)
     return error_of(status);
-  std::vector<std::string> domains;
+  std::optional<std::vector<std::string>> domains;
   if (const std::error_code error = read_system(domains)) return error;
   ares_destroy(std::exchange(channel_, nullptr));
   std::vector<char*> searched;
-  for (std::string& domain : domains) searched.push_back(domain.data());
-  wish.domains = searched.data();
-  wish.ndomains = static_cast<int>(searched.size());
-  mask |= ARES_OPT_DOMAINS | ARES_OPT_LOOKUPS | ARES_OPT_SOCK_STATE_CB;
+  if (domains) {
+    for (std::string& domain : *domains) searched.push_back(domain.data());
+    wish.domains = searched.data();
+    wish.ndomains = static_cast<int>(searched.size());
+    mask |= ARES_OPT_DOMAINS;
+  }
+  mask |= ARES_OPT_LOOKUPS | ARES_OPT_SOCK_STATE_CB;
   wish.lookups = servers_only;
   wish.sock_state_cb = &Sockets::on_state;
   wish.sock_state_cb_data = this;
@@ -196,18 +199,19 @@ std::error_code NameChannel::set_servers(const std::vector<Address>& servers) {
 }
 
 // Removes the root (".") from the search domains: c-ares 1.18 would append two dots and fail. A
-// name is looked up without a domain in any case.
-std::error_code NameChannel::read_system(std::vector<std::string>& domains) {
+// name is looked up without a domain in any case. c-ares 1.34 reports only what a program has set:
+// it then uses the system's domains itself, and the hosts file is asked first.
+std::error_code NameChannel::read_system(std::optional<std::vector<std::string>>& domains) {
   ares_options system{};
   int mask = 0;
   const int status = ares_save_options(channel_, &system, &mask);
   if (status == ARES_SUCCESS) {
-    for (const char source : std::string_view(system.lookups)) {
+    for (const char source : std::string_view(system.lookups == nullptr ? "fb" : system.lookups)) {
       if (!sources_.contains(source)) sources_ += source;
     }
-    first_timeout_ = std::chrono::milliseconds(system.timeout) + kSlack;
-    for (int i = 0; i < system.ndomains; ++i) {
-      if (std::string_view(system.domains[i]) != ".") domains.emplace_back(system.domains[i]);
+    if ((mask & ARES_OPT_DOMAINS) != 0) domains.emplace();
+    for (int i = 0; domains && i < system.ndomains; ++i) {
+      if (std::string_view(system.domains[i]) != ".") domains->emplace_back(system.domains[i]);
     }
   }
   ares_destroy_options(&system);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -75,7 +76,7 @@ class NameChannel {
 
   explicit NameChannel(Loop& loop);
   std::error_code open(const ResolverOptions& options);
-  std::error_code read_system(std::vector<std::string>& domains);
+  std::error_code read_system(std::optional<std::vector<std::string>>& domains);
   std::error_code set_servers(const std::vector<Address>& servers);
 
   static void describe(const Node& node, ActiveInfo& info);

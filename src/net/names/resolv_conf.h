@@ -1,4 +1,4 @@
-// Parses the options `timeout` and `attempts` of resolv.conf. c-ares reads the rest of the file,
+// Parses the options `timeout` and `attempts` of resolv.conf(5). c-ares reads the rest of the file,
 // but uses other names for these two.
 #pragma once
 
@@ -9,7 +9,7 @@
 namespace spate {
 
 struct ResolvConf {
-  Nanos timeout{0};  // Zero if not given.
+  Nanos timeout{5'000'000'000};
   int tries = 0;     // Zero if not given.
 
   bool operator==(const ResolvConf&) const = default;
