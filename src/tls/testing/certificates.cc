@@ -23,7 +23,7 @@ std::string text_in(BIO* bio) {
 
 void add_extension(X509* certificate, X509* issuer, int kind, const std::string& value) {
   if (value.empty()) return;
-  X509V3_CTX context;
+  X509V3_CTX context{};  // X509V3_set_ctx() leaves the database unset.
   X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
   X509_EXTENSION* extension = X509V3_EXT_conf_nid(nullptr, &context, kind, value.c_str());
   X509_add_ext(certificate, extension, -1);
