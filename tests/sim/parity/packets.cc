@@ -215,19 +215,21 @@ constexpr Scenario kPackets[] = {
      }},
     {"SteeringAppliesToSocketsThatJoinLater",
      [](Stage& stage) {
-       Datagram first =
-           must(Datagram::create(stage.loop(), Address::loopback_ipv4(0), {.reuse_port = true}));
-       const Address address = first.local_address();
-       stage.note("steered", steer(first, 0, 1, 2));
+       auto first = Datagram::create(stage.loop(), Address::loopback_ipv4(0), {.reuse_port = true});
+       if (!first) return stage.note("bound", first.error());
+       const Address address = first->local_address();
+       stage.note("steered", steer(*first, 0, 1, 2));
        std::array<Datagram, 2> others;
        std::size_t count = 0;
        for (std::size_t i = 0; i < 2; ++i) {
-         others[i] = must(Datagram::create(stage.loop(), address, {.reuse_port = true}));
+         auto made = Datagram::create(stage.loop(), address, {.reuse_port = true});
+         if (!made) return stage.note("bound", made.error());
+         others[i] = std::move(*made);
          stage.note("started", others[i].start({.on_packets = [&, i](std::span<const Packet> some) {
            stage.note("received at", i);
            count += some.size();
          }}));
-         first = Datagram();
+         *first = Datagram();
        }
        Datagram& there = stage.datagram();
        for (const std::string_view text : {"...0", "...1", "...3", "...2"}) {
