@@ -156,7 +156,12 @@ void evtag_marshal(evbuffer* buffer, ev_uint32_t tag, const void* bytes, ev_uint
 }
 
 void evtag_marshal_buffer(evbuffer* buffer, ev_uint32_t tag, evbuffer* payload) {
-  add_header(buffer, tag, evbuffer_get_length(payload));
+  Encoded encoded;
+  encode_tag(encoded, tag);
+  add(buffer, encoded);
+  Encoded length;  // It includes the tag if the payload is the buffer itself.
+  encode_integer(length, evbuffer_get_length(payload));
+  add(buffer, length);
   evbuffer_add_buffer(buffer, payload);
 }
 
