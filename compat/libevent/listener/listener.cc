@@ -137,10 +137,10 @@ evconnlistener* evconnlistener_new(event_base* base, evconnlistener_cb callback,
 evconnlistener* evconnlistener_new_bind(event_base* base, evconnlistener_cb callback,
                                         void* argument, unsigned flags, int backlog,
                                         const sockaddr* address, int size) {
-  if (backlog == 0 || address == nullptr) return nullptr;
+  if (backlog == 0) return nullptr;
   int type = SOCK_STREAM | SOCK_NONBLOCK;
   if ((flags & LEV_OPT_CLOSE_ON_EXEC) != 0) type |= SOCK_CLOEXEC;
-  const int fd = socket(address->sa_family, type, 0);
+  const int fd = socket(address == nullptr ? AF_UNSPEC : address->sa_family, type, 0);
   if (fd < 0) return nullptr;
   evconnlistener* listener = nullptr;
   if (prepare(fd, flags) && bind(fd, address, static_cast<socklen_t>(size)) == 0) {
