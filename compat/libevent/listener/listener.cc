@@ -158,7 +158,9 @@ void evconnlistener_free(evconnlistener* listener) {
   listener->callback = nullptr;
   listener->error_callback = nullptr;
   give_back(listener->lock);
-  const bool was_added = event_pending(&listener->ev, EV_READ, nullptr) != 0;
+  // Without a base, each call on the event logs a warning.
+  const bool was_added = event_get_base(&listener->ev) != nullptr &&
+                         event_pending(&listener->ev, EV_READ, nullptr) != 0;
   event_del(&listener->ev);
   acquire(listener->lock);
   if (was_added && (listener->flags & LEV_OPT_CLOSE_ON_FREE) != 0) {
