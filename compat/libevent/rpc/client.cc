@@ -351,7 +351,10 @@ int evrpc_send_request_generic(evrpc_pool* pool, void* request, void* reply,
                                void (*clear)(void*), int (*unmarshal)(void*, evbuffer*)) {
   evrpc_request_wrapper* call =
       evrpc_make_request_ctx(pool, request, reply, name, marshal, clear, unmarshal, done, arg);
-  return call != nullptr ? evrpc_make_request(call) : -1;
+  if (call != nullptr) return evrpc_make_request(call);
+  evrpc_status status{EVRPC_STATUS_ERR_UNSTARTED, nullptr};
+  done(&status, request, reply, arg);
+  return -1;
 }
 
 evrpc_pool* evrpc_request_get_pool(evrpc_request_wrapper* call) { return call->chosen; }
