@@ -118,9 +118,9 @@ int bufferevent_socket_connect(bufferevent* bev, const sockaddr* address, int si
 // Without an evdns_base the lookup blocks.
 int bufferevent_socket_connect_hostname(bufferevent* bev, evdns_base* base, int family,
                                         const char* name, int port) {
+  if (!is_known(family) || port < 1 || port > kPortMost) return -1;
   const Keep keep(bev);
-  if (lowest_socket_of(bev) == nullptr || !is_known(family)) return -1;
-  if (port < 1 || port > kPortMost) return -1;
+  if (lowest_socket_of(bev) == nullptr) return -1;
   Connection& connection = connection_of(bev);
   Extras* extras = connection.make_extras();
   if (extras == nullptr) return -1;
