@@ -48,7 +48,9 @@ struct TokenBucket {
 
  private:
   static void fill(ev_ssize_t& level, const ev_token_bucket_cfg::Rate& rate, std::int64_t ticks) {
-    const bool is_filled = (rate.most - level) / ticks < rate.per_tick;
+    const std::size_t room = static_cast<std::size_t>(rate.most) - static_cast<std::size_t>(level);
+    const bool is_filled = level >= rate.most || room / static_cast<std::size_t>(ticks) <
+                                                     static_cast<std::size_t>(rate.per_tick);
     level = is_filled ? rate.most : level + ticks * rate.per_tick;
   }
 };
