@@ -172,7 +172,8 @@ void add_default_server(evdns_base& base, int parts) {
 
 int parse(evdns_base& base, int parts, const char* path) {
   ConfigFile file;
-  const ConfigFile::Result result = file.read(path);
+  const ConfigFile::Result result =
+      path != nullptr ? file.read(path) : ConfigFile::Result::cannot_open;
   if (result == ConfigFile::Result::cannot_read) return kCannotRead;
   if (result == ConfigFile::Result::no_memory) return kNoMemory;
   std::string_view text = file.text();
