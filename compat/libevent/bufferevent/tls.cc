@@ -232,8 +232,10 @@ bufferevent* spate_bufferevent_tls_new(const TlsPlan& plan) {
   auto* connection = static_cast<TlsConnection*>(allocate_zeroed(sizeof(TlsConnection)));
   if (connection == nullptr) return nullptr;
   const bool is_filter = plan.below != nullptr;
-  const int own_lock = is_filter ? plan.options & ~BEV_OPT_THREADSAFE : plan.options;
-  if (!connection->open(plan.base, kTlsOps, own_lock) ||
+  // Without threads, BEV_OPT_THREADSAFE has no effect; for other kinds it is an error.
+  const bool owns_lock = !is_filter && has_locks();
+  const int options = owns_lock ? plan.options : plan.options & ~BEV_OPT_THREADSAFE;
+  if (!connection->open(plan.base, kTlsOps, options) ||
       (is_filter && !connection->share_lock(connection_of(plan.below).lock()))) {
     connection->destroy();
     return nullptr;
