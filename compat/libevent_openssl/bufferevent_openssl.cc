@@ -18,10 +18,22 @@ TlsState state_of(bufferevent_ssl_state state) {
   return state == BUFFEREVENT_SSL_ACCEPTING ? TlsState::accepting : TlsState::open;
 }
 
+bool is_known(bufferevent_ssl_state state) {
+  return state == BUFFEREVENT_SSL_OPEN || state == BUFFEREVENT_SSL_CONNECTING ||
+         state == BUFFEREVENT_SSL_ACCEPTING;
+}
+
+// As in libevent, the SSL is freed even though there is no bufferevent.
+bufferevent* refuse(SSL* ssl, int options) {
+  if ((options & BEV_OPT_CLOSE_ON_FREE) != 0) SSL_free(ssl);
+  return nullptr;
+}
+
 // A repeated write may come from other memory, and may be partial.
 bufferevent* make(const TlsPlan& plan) {
   SSL_set_mode(plan.ssl, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  return spate_bufferevent_tls_new(plan);
+  bufferevent* bev = spate_bufferevent_tls_new(plan);
+  return bev != nullptr ? bev : refuse(plan.ssl, plan.options);
 }
 
 // Holds the lock of a bufferevent; null for one of another kind.
@@ -59,9 +71,10 @@ bool put_on(SSL* ssl, evutil_socket_t fd) {
 
 bufferevent* bufferevent_openssl_socket_new(event_base* base, evutil_socket_t fd, SSL* ssl,
                                             bufferevent_ssl_state state, int options) {
+  if (!is_known(state)) return refuse(ssl, options);
   const evutil_socket_t known = fd_of(ssl);
   if (fd < 0) fd = known;
-  if (fd != known && (known >= 0 || !put_on(ssl, fd))) return nullptr;
+  if (fd != known && (known >= 0 || !put_on(ssl, fd))) return refuse(ssl, options);
   return make({.base = base,
                .below = nullptr,
                .fd = fd,
@@ -73,8 +86,9 @@ bufferevent* bufferevent_openssl_socket_new(event_base* base, evutil_socket_t fd
 
 bufferevent* bufferevent_openssl_filter_new(event_base* base, bufferevent* below, SSL* ssl,
                                             bufferevent_ssl_state state, int options) {
+  if (below == nullptr || !is_known(state)) return refuse(ssl, options);
   BIO* bio = make_bufferevent_bio(below);
-  if (bio == nullptr) return nullptr;
+  if (bio == nullptr) return refuse(ssl, options);
   SSL_set_bio(ssl, bio, bio);
   return make({.base = base,
                .below = below,
