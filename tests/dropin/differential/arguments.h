@@ -4,6 +4,9 @@
 // least and the greatest. Each argument has a domain, a table of values; a call is made with each
 // combination of them, each in a separate block, and so in a new process and a new world.
 //
+// A program has its calls under headings (`// ---- name`). covered.py does not search the lines
+// before the first one, "domains" and "the world": they only prepare calls.
+//
 // A call that ends the original, by a crash or an assertion, is undefined there, and not compared:
 // `--undefined` of run.py.
 

@@ -67,6 +67,25 @@ static void call_parse(const long* at) {
   if (uri != NULL) evhttp_uri_free(uri);
 }
 
+static void call_plain_parse(const long* at) {
+  struct evhttp_uri* uri = evhttp_uri_parse(kTexts[at[0]]);
+  show("parsed", uri != NULL);
+  if (uri == NULL) return;
+  show("port", evhttp_uri_get_port(uri));
+  show_text("host", evhttp_uri_get_host(uri));
+  evhttp_uri_free(uri);
+}
+
+static void call_new(const long* at) {
+  char text[100];
+  (void)at;
+  struct evhttp_uri* uri = evhttp_uri_new();
+  show("port", evhttp_uri_get_port(uri));
+  show_text("path", evhttp_uri_get_path(uri));
+  show_text("joined", evhttp_uri_join(uri, text, sizeof text));
+  evhttp_uri_free(uri);
+}
+
 static void call_free(const long* at) { evhttp_uri_free(uri_of(at[0])); }
 
 static void call_get(const long* at) {
@@ -147,6 +166,8 @@ static void call_clear(const long* at) {
 int main(int argc, char** argv) {
   static const Call kCalls[] = {
       {"evhttp_uri_parse_with_flags", call_parse, {&kTextDomain, &kFlags}},
+      {"evhttp_uri_parse", call_plain_parse, {&kTextDomain}},
+      {"evhttp_uri_new", call_new, {NULL}},
       {"evhttp_uri_free", call_free, {&kUris}},
       {"evhttp_uri_get", call_get, {&kUris, &kParts}},
       {"evhttp_uri_set", call_set, {&kUris, &kParts, &kTextDomain}},

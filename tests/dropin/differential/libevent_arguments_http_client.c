@@ -3,6 +3,9 @@
 //
 // Left out are local addresses that cannot be used: the original loses the request.
 // differential: --undefined
+#include <event2/event_compat.h>
+#include <event2/http_compat.h>
+
 #include "arguments.h"
 #include "libevent_http.h"
 
@@ -48,6 +51,9 @@ static const Domain kSeconds = DOMAIN_OF(kSecondsValues);
 
 static const Value kSettingValues[] = {{"family", 0}, {"retries", 1}};
 static const Domain kSettings = DOMAIN_OF(kSettingValues);
+
+static const Value kSmallValues[] = {{"0", 0}, {"1", 1}, {"2", 2}, {"3", 3}};
+static const Domain kSmall = DOMAIN_OF(kSmallValues);
 
 static const Value kPortValues[] = {{"0", 0}, {"its", 1}, {"65535", 65535}};
 static const Domain kPorts = DOMAIN_OF(kPortValues);
@@ -201,7 +207,127 @@ static void call_null(const long* at) {
   close_client();
 }
 
+// ---- made in other ways
+
+// A connection of the current base.
+static void call_old_new(const long* at) {
+  begin_http();
+  if (at[0]) {
+    event_base_free(base);
+    base = event_init();
+  }
+  listener = open_listener(&address);
+  const int port = at[2] == 1 ? ntohs(address.sin_port) : (int)at[2];
+  connection = evhttp_connection_new(kTexts[at[1]], (ev_uint16_t)port);
+  show("connection", connection != NULL);
+  if (connection == NULL) return;
+  show("its base", evhttp_connection_get_base(connection) == base);
+  if (at[0] && at[1] == 5 && at[2] == 1) {
+    close_client();
+  } else {
+    evhttp_connection_free(connection);
+  }
+}
+
+static struct bufferevent* bufferevent_of(long kind) {
+  if (kind == 0) return NULL;
+  if (kind == 3) {
+    struct bufferevent* ends[2];
+    bufferevent_pair_new(base, 0, ends);
+    return ends[0];
+  }
+  const int fd = kind == 2 ? socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0) : -1;
+  return bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
+}
+
+static void call_new_on(const long* at) {
+  begin_http();
+  listener = open_listener(&address);
+  struct bufferevent* bev = bufferevent_of(at[1]);
+  connection = evhttp_connection_base_bufferevent_new(at[0] ? base : NULL, NULL, bev, kTexts[at[2]],
+                                                      ntohs(address.sin_port));
+  show("connection", connection != NULL);
+  if (connection == NULL) return;
+  show("its own", bev == NULL || evhttp_connection_get_bufferevent(connection) == bev);
+  if (at[0] && at[2] == 5 && at[1] < 2) {
+    close_client();
+  } else {
+    evhttp_connection_free(connection);
+  }
+}
+
+static void call_set_base(const long* at) {
+  begin_http();
+  listener = open_listener(&address);
+  struct event_base* own = at[2] ? base : NULL;
+  connection = evhttp_connection_base_new(own, NULL, "127.0.0.1", ntohs(address.sin_port));
+  struct event_base* other = at[1] == 2 ? event_base_new() : at[1] == 1 ? base : NULL;
+  evhttp_connection_set_base(connection_of(at[0]), other);
+  show("its base", evhttp_connection_get_base(connection) == base);
+  if (at[2] == 0 && (at[0] == 0 || at[1] == 0)) return;
+  close_client();
+}
+
+static void call_local_port(const long* at) {
+  open_client();
+  evhttp_connection_set_local_port(connection_of(at[0]), 0);
+  close_client();
+}
+
+static void call_get_bufferevent(const long* at) {
+  open_client();
+  show("bufferevent", evhttp_connection_get_bufferevent(connection_of(at[0])) != NULL);
+  close_client();
+}
+
 // ---- requests
+
+static void on_chunk(struct evhttp_request* request, void* argument) {
+  printf("  chunk, %zu bytes, argument %d\n",
+         evbuffer_get_length(evhttp_request_get_input_buffer(request)), argument == NULL);
+}
+
+static void on_complete(struct evhttp_request* request, void* argument) {
+  printf("  complete %d, argument %d\n", request != NULL, argument == NULL);
+}
+
+static int header_result;
+
+static int on_header(struct evhttp_request* request, void* argument) {
+  printf("  header, code %d, argument %d\n", evhttp_request_get_response_code(request),
+         argument == NULL);
+  return header_result;
+}
+
+static void call_callbacks(const long* at) {
+  open_client();
+  struct evhttp_request* mine = new_request();
+  struct evhttp_request* request = at[0] ? mine : NULL;
+  header_result = at[2] == 2 ? -1 : 0;
+  if (at[1] == 0) evhttp_request_set_chunked_cb(request, at[2] ? on_chunk : NULL);
+  if (at[1] == 1) evhttp_request_set_header_cb(request, at[2] ? on_header : NULL);
+  if (at[1] == 2) evhttp_request_set_error_cb(request, at[2] ? on_error : NULL);
+  if (at[1] == 3) evhttp_request_set_on_complete_cb(request, at[2] ? on_complete : NULL, NULL);
+  show("asked", evhttp_make_request(connection, mine, EVHTTP_REQ_GET, "/"));
+  turns();
+  close_client();
+}
+
+static void call_buffers(const long* at) {
+  open_client();
+  struct evhttp_request* mine = new_request();
+  struct evhttp_request* request = at[0] ? mine : NULL;
+  if (at[1] == 0) show("headers", evhttp_request_get_input_headers(request) != NULL);
+  if (at[1] == 1) show("headers", evhttp_request_get_output_headers(request) != NULL);
+  if (at[1] == 2) show("buffer", evhttp_request_get_input_buffer(request) != NULL);
+  if (at[1] == 3) {
+    struct evbuffer* body = evhttp_request_get_output_buffer(request);
+    show("added", evbuffer_add(body, "body", 4));
+    show("asked", evhttp_make_request(connection, mine, EVHTTP_REQ_POST, "/"));
+    turns();
+  }
+  close_client();
+}
 
 static void call_make(const long* at) {
   open_client();
@@ -273,6 +399,13 @@ int main(int argc, char** argv) {
       {"evhttp_connection_set_time", call_time, {&kOwn, &kTimeDomain, &kBooleans}},
       {"evhttp_connection_set_local_address", call_local, {&kOwn, &kAddresses}},
       {"evhttp_connection, null", call_null, {&kNumbers}},
+      {"evhttp_connection_new", call_old_new, {&kBooleans, &kTextDomain, &kPorts}},
+      {"evhttp_connection_base_bufferevent_new", call_new_on, {&kOwn, &kSmall, &kTextDomain}},
+      {"evhttp_connection_set_base", call_set_base, {&kOwn, &kSmall, &kBooleans}},
+      {"evhttp_connection_set_local_port", call_local_port, {&kOwn}},
+      {"evhttp_connection_get_bufferevent", call_get_bufferevent, {&kOwn}},
+      {"evhttp_request_set_chunked_cb and others", call_callbacks, {&kOwn, &kSmall, &kSmall}},
+      {"evhttp_request_get_output_buffer", call_buffers, {&kOwn, &kSmall}},
       {"evhttp_make_request", call_make, {&kOwn, &kOwn, &kTypes, &kPaths}},
       {"evhttp_request_new, no callback", call_without_callback, {&kBooleans}},
       {"evhttp_request_free", call_end, {&kOwn, &kBooleans}},

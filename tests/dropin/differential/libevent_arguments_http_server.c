@@ -3,6 +3,9 @@
 //
 // Left out are bodies where none is allowed (1xx, 204, 304), which the original sends.
 // differential: --undefined
+#include <event2/event_compat.h>
+#include <event2/http_compat.h>
+
 #include "arguments.h"
 #include "libevent_http.h"
 
@@ -237,6 +240,51 @@ static void call_bound(const long* at) {
   close_server();
 }
 
+static void call_bind_socket(const long* at) {
+  open_server();
+  // Port 0, or one that is taken.
+  const int port = at[2] ? ntohs(address.sin_port) : 0;
+  show("bound", evhttp_bind_socket(server_of(at[0]), kAddresses[at[1]], (ev_uint16_t)port));
+  close_server();
+}
+
+static void call_accept_socket(const long* at) {
+  struct sockaddr_in own;
+  open_server();
+  const int fd = at[1] == 0 ? open_listener(&own) : (int)at[1];
+  show("accepts", evhttp_accept_socket(server_of(at[0]), fd));
+  close_server();
+}
+
+static void call_start(const long* at) {
+  begin_http();
+  if (at[0]) base = event_init();
+  const int taken = open_listener(&address);
+  server = evhttp_start(kAddresses[at[1]], at[2] ? ntohs(address.sin_port) : 0);
+  show("server", server != NULL);
+  close(taken);
+  if (server != NULL) evhttp_free(server);
+}
+
+static void call_new(const long* at) {
+  begin_http();
+  server = evhttp_new(at[0] ? base : NULL);
+  show("server", server != NULL);
+  if (at[1]) evhttp_set_gencb(server, on_request, "general");
+  if (at[2]) {
+    show("bound", evhttp_bind_socket(server, "127.0.0.1", 0));
+  }
+  evhttp_free(server);
+  end_http();
+}
+
+static void call_free(const long* at) {
+  open_server();
+  if (at[1]) ask();
+  evhttp_free(server_of(at[0]));
+  if (at[0] == 0) close_server();
+}
+
 // ---- answers
 
 static void on_fail(struct evhttp_request* request, void* argument) {
@@ -261,6 +309,21 @@ static void on_pieces(struct evhttp_request* request, void* argument) {
   evhttp_send_reply_end(request);
 }
 
+static void on_sent(struct evhttp_connection* connection, void* argument) {
+  printf("  sent %d, argument %d\n", connection != NULL, argument == NULL);
+}
+
+static void on_pieces_with_callback(struct evhttp_request* request, void* argument) {
+  const long* at = argument;
+  struct evbuffer* body = body_of(at[1]);
+  evhttp_send_reply_start(request, 200, "Fine");
+  for (long i = 0; i <= at[3]; i++) {
+    evhttp_send_reply_chunk_with_cb(at[0] ? request : NULL, body, at[2] ? on_sent : NULL, NULL);
+  }
+  if (body) evbuffer_free(body);
+  evhttp_send_reply_end(request);
+}
+
 static void answer(const long* at, void (*callback)(struct evhttp_request*, void*)) {
   answer_with = at;
   open_server();
@@ -271,6 +334,7 @@ static void answer(const long* at, void (*callback)(struct evhttp_request*, void
 static void call_error(const long* at) { answer(at, on_fail); }
 static void call_reply(const long* at) { answer(at, on_reply); }
 static void call_pieces(const long* at) { answer(at, on_pieces); }
+static void call_chunks(const long* at) { answer(at, on_pieces_with_callback); }
 
 int main(int argc, char** argv) {
   static const Call kCalls[] = {
@@ -287,10 +351,18 @@ int main(int argc, char** argv) {
       {"evhttp_add_server_alias", call_alias, {&kServers, &kTextDomain, &kBooleans}},
       {"evhttp_bind_socket_with_handle", call_bind, {&kServers, &kAddressDomain}},
       {"evhttp_accept_socket_with_handle", call_accept, {&kServers, &kFds}},
+      {"evhttp_bind_socket", call_bind_socket, {&kServers, &kAddressDomain, &kBooleans}},
+      {"evhttp_accept_socket", call_accept_socket, {&kServers, &kFds}},
+      {"evhttp_start", call_start, {&kBooleans, &kAddressDomain, &kBooleans}},
+      {"evhttp_new", call_new, {&kBooleans, &kBooleans, &kBooleans}},
+      {"evhttp_free", call_free, {&kServers, &kBooleans}},
       {"evhttp_bound_socket", call_bound, {&kNumbers}},
       {"evhttp_send_error", call_error, {&kCodes, &kTextDomain}},
       {"evhttp_send_reply", call_reply, {&kCodes, &kTextDomain, &kBodies}},
       {"evhttp_send_reply_start", call_pieces, {&kCodes, &kTextDomain, &kBodies}},
+      {"evhttp_send_reply_chunk_with_cb",
+       call_chunks,
+       {&kServers, &kBodies, &kBooleans, &kBooleans}},
   };
   return run_calls(argc, argv, kCalls, sizeof kCalls / sizeof *kCalls);
 }
