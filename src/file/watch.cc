@@ -132,8 +132,9 @@ std::error_code WatchState::open() {
   return io_.start_now();
 }
 
+// A running scan closes the descriptor on its thread, so the kernel must forget it before.
 void WatchState::stop() {
-  io_.stop();
+  io_.stop_now();
   step_.stop();
   move_timer_.stop();
   fork_.stop();
