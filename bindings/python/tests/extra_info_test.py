@@ -4,7 +4,6 @@ import asyncio
 import os
 import shutil
 import socket
-import ssl
 import struct
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import tempfile
 import unittest
 
 import spate
+from certificates import make_contexts
 
 KEYS = ("socket", "sockname", "peername", "sslcontext", "ssl_object", "peercert", "cipher",
         "compression", "pipe", "subprocess", "addr", "unknown")
@@ -96,18 +96,6 @@ class Recorder(asyncio.Protocol, asyncio.DatagramProtocol, asyncio.SubprocessPro
         for _ in range(4):
             await asyncio.sleep(0)
         self.look("gone")
-
-
-def make_contexts(directory):
-    """Returns the contexts of a server and of a client that trusts it."""
-    chain, key = directory + "/chain", directory + "/key"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                    "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", chain,
-                    "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
-                   check=True, capture_output=True)
-    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    server.load_cert_chain(chain, key)
-    return server, ssl.create_default_context(cafile=chain)
 
 
 class Opener:
@@ -364,7 +352,7 @@ class ExtraInfo(unittest.TestCase):
         directory = tempfile.TemporaryDirectory()
         cls.addClassCleanup(directory.cleanup)
         cls.directory = directory.name
-        cls.contexts = None if shutil.which("openssl") is None else make_contexts(cls.directory)
+        cls.contexts = None if shutil.which("openssl") is None else make_contexts()
 
     def answers(self, factory, scenario):
         seen = {}

@@ -4,30 +4,14 @@ import asyncio
 import shutil
 import socket
 import ssl
-import subprocess
-import tempfile
 import unittest
 
 from spate import _core, loop as loop_module
+from certificates import make_contexts
 from loop_case import LoopCase
 
 if shutil.which("openssl") is None:
     raise unittest.SkipTest("there is no openssl, which makes the certificates")
-
-
-def make_contexts():
-    """Returns the contexts of a server and of a client that trusts it."""
-    with tempfile.TemporaryDirectory() as directory:
-        chain, key = directory + "/chain", directory + "/key"
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                        "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", chain,
-                        "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
-                       check=True, capture_output=True)
-        server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        server.load_cert_chain(chain, key)
-        client = ssl.create_default_context(cafile=chain)
-    return server, client
-
 
 SERVER, CLIENT = make_contexts()
 
