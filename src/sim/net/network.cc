@@ -376,8 +376,7 @@ PacketSocket* Network::packet_socket_at(int host, const SocketAddress& address,
   if (best.empty() || !best.back()->shares_port_evenly())
     return best.empty() ? nullptr : best.back();
   std::erase_if(best, [](const PacketSocket* one) { return !one->shares_port_evenly(); });
-  if (const Steering* steering = best.front()->steering();
-      steering != nullptr && packet != nullptr) {
+  if (const auto& steering = best.front()->steering(); steering != nullptr && packet != nullptr) {
     const std::uint32_t chosen = steering->socket_for(bytes_of(packet->bytes));
     if (chosen < best.size()) return best[chosen];
   }
@@ -429,7 +428,7 @@ long Network::bind(IpSocket& socket, SocketAddress& address) {
 // The program of the group applies to sockets that join it later, and replaces their own.
 void Network::join_group(PacketSocket& socket, const SocketAddress& address) {
   for (PacketSocket* other : group_at(socket, address)) {
-    if (other != &socket) return socket.set_steering(other->shared_steering());
+    if (other != &socket) return socket.set_steering(other->steering());
   }
 }
 

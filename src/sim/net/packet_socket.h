@@ -37,8 +37,7 @@ class PacketSocket final : public IpSocket {
   void on_datagram(const Datagram& datagram);
   void on_refused(const SocketAddress& by);
   // Returns the program that selects a socket of its group; nullptr without one.
-  const Steering* steering() const { return steering_.get(); }
-  const std::shared_ptr<const Steering>& shared_steering() const { return steering_; }
+  const std::shared_ptr<const Steering>& steering() const { return steering_; }
   void set_steering(std::shared_ptr<const Steering> steering) { steering_ = std::move(steering); }
 
  private:
