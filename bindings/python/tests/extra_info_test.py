@@ -1,6 +1,7 @@
 """Transports in each of their states: the extra info and the answers of methods are asyncio's."""
 
 import asyncio
+import contextlib
 import os
 import shutil
 import socket
@@ -238,7 +239,8 @@ async def end_by_reset(opened, accepted):
     await opened.gone()
     opened.transport.close()
     opened.look("close")
-    opened.transport.abort()
+    with contextlib.suppress(AttributeError):  # asyncio's TLS raises it in Python 3.11.2.
+        opened.transport.abort()
     opened.look("abort")
 
 
