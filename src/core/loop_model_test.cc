@@ -17,6 +17,7 @@
 #include "spate/layer.h"
 #include "tests/support/pending_model.h"
 #include "tests/support/random.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/scripted.h"
 
 namespace spate {
@@ -363,7 +364,8 @@ long ModelBackend::wait(Nanos, ReadyList& ready) {
 }
 
 TEST(LoopModel, AgreesWithLoopOverMillionRandomOperations) {
-  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+  constexpr std::uint64_t kSeeds = testing::kIsSanitized ? 4 : 12;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE(seed);
     Model model(seed, kShapes[seed % std::size(kShapes)]);
     model.run(100'000);

@@ -19,6 +19,7 @@
 #include "chaos/tape.h"
 #include "spate/loop.h"
 #include "tests/support/backends.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/seeds.h"
 
 namespace spate::chaos {
@@ -91,6 +92,7 @@ TEST(ChaosCoverage, ReachesEveryCallbackWithEveryOperation) {
   constexpr std::uint64_t kFewest = 3;  // Every event must occur this often.
   constexpr int kMissingMost = 4;       // Pairs with a common callback.
   if (are_seeds_chosen()) return;
+  if (testing::kIsSanitized) GTEST_SKIP() << "the other builds count the pairs";
   auto coverage = std::make_unique<Coverage>();
   ASSERT_TRUE(run_batch({Loop::backends().front(), 1'000'000, kCovering}, coverage.get()));
   int gaps[kWheres] = {};

@@ -273,7 +273,7 @@ TEST_F(CoroCosts, SignalsAllocateNothing) {
   EXPECT_EQ(allocations_of(loop(), [&signals] { return signal_some(&signals); }), 0u);
 }
 
-constexpr int kChildren = 1000;
+constexpr int kChildren = 100;
 Task<void> outlive_some() {
   for (int i = 0; i < kChildren; ++i) {
     const pid_t pid = ::fork();
