@@ -15,4 +15,10 @@ if(SPATE_SANITIZE)
   add_compile_options(-fsanitize=${SPATE_SANITIZE} -fno-sanitize-recover=all
                       -fno-omit-frame-pointer ${spate_lines} -O1)
   add_link_options(-fsanitize=${SPATE_SANITIZE})
+  # It links these large programs in a quarter of the time.
+  find_program(SPATE_LLD NAMES ld.lld-19 ld.lld)
+  mark_as_advanced(SPATE_LLD)
+  if(SPATE_LLD AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    add_link_options(-fuse-ld=lld)
+  endif()
 endif()

@@ -3,8 +3,11 @@ option(SPATE_LIBRARY_GROUPED "Compile the tests' library a folder at a time" ON)
 # Each test of these groups is a process. The tests of threads need one each, and the tests of
 # chaos take long.
 set(SPATE_TESTS_ALONE threads chaos)
-# In these the tests themselves take the time.
+# In these the tests themselves take the time, unless a sanitizer makes them long to compile.
 set(SPATE_TESTS_OPTIMIZED chaos swarms)
+if(SPATE_SANITIZE)
+  set(SPATE_TESTS_OPTIMIZED)
+endif()
 option(SPATE_TESTS_SHARED "Link the tests to a shared library (tools/mutants.py)" OFF)
 option(SPATE_TESTS_REACH "Let the tests note which code they reach (tools/mutants.py)" OFF)
 
