@@ -2,11 +2,11 @@
 
 import argparse
 import dataclasses
-import logging
 import sys
 
 from . import __version__
 from .config import Config, ConfigError
+from .files import configure_logs, read_environment
 from .reload import Reloader
 from .server import run
 from .workers import Workers
@@ -39,10 +39,16 @@ def parser():
     made.add_argument("--forwarded-allow-ips", default="127.0.0.1,::1",
                       help="proxies whose headers are trusted: addresses, networks, or *")
     made.add_argument("--log-level", choices=LEVELS, default="info")
+    made.add_argument("--log-config", metavar="FILE",
+                      help="configuration of logging: .json, .yaml, or else that of fileConfig()")
+    made.add_argument("--env-file", metavar="FILE",
+                      help="variables of the environment (needs python-dotenv)")
     made.add_argument("--access-log", action=argparse.BooleanOptionalAction, default=False,
                       help="log each request")
     made.add_argument("--limit-concurrency", type=int,
                       help="requests in progress; others get 503")
+    made.add_argument("--limit-max-requests", type=int,
+                      help="requests after which the process ends; --workers starts another")
     made.add_argument("--timeout-keep-alive", type=float, default=60,
                       help="seconds without a request, or without reading a response (60)")
     made.add_argument("--timeout-graceful-shutdown", type=float,
@@ -59,17 +65,20 @@ def parser():
                       help="directory of these files (--app-dir, or the current one)")
     made.add_argument("--server-header", action=argparse.BooleanOptionalAction, default=True,
                       help="send the header Server")
+    made.add_argument("--header", action="append", metavar="NAME:VALUE",
+                      help="a header of each response; may be repeated")
     return made
 
 
 def main(arguments=None):
     options = parser().parse_args(arguments)
-    logging.basicConfig(stream=sys.stderr, level=options.log_level.upper(),
-                        format="%(levelname)s: %(message)s")
     names = [field.name for field in dataclasses.fields(Config)]
     config = Config(**{name: getattr(options, name) for name in names})
     try:
         config.check()
+        if options.env_file:
+            read_environment(options.env_file)
+        configure_logs(options.log_config, options.log_level)
         if config.reload:
             return Reloader(config).run()
         return Workers(config).run() if config.workers > 1 else run(config)

@@ -29,6 +29,7 @@ class Config:
     log_level: str = "info"
     access_log: bool = False
     limit_concurrency: int | None = None
+    limit_max_requests: int | None = None
     timeout_keep_alive: float = 60
     timeout_graceful_shutdown: float | None = None
     lifespan: str = "auto"
@@ -36,6 +37,7 @@ class Config:
     app_dir: str = ""
     ws_max_size: int = 16 * 1024 * 1024
     server_header: bool = True
+    header: list[str] | None = None
     interface: str = "asgi"
     threads: int = 8
     reload: bool = False
@@ -66,6 +68,21 @@ class Config:
             raise ConfigError("several workers need a port that is not 0")
         if self.timeout_keep_alive <= 0:
             raise ConfigError("--timeout-keep-alive must be more than 0")
+
+        if self.limit_max_requests is not None and self.limit_max_requests < 1:
+            raise ConfigError("--limit-max-requests must be at least 1")
+        for header in self.header or []:
+            if not header.partition(":")[1]:
+                raise ConfigError(f"a header is NAME:VALUE, not {header}")
+
+    def headers(self):
+        """Returns the headers of all responses, as pairs of bytes."""
+        pairs = (header.split(":", 1) for header in self.header or [])
+        try:
+            return [(name.encode("latin-1"), value.strip().encode("latin-1"))
+                    for name, value in pairs]
+        except UnicodeEncodeError:
+            raise ConfigError("--header has characters that a header cannot have") from None
 
     def load(self):
         """Returns the application."""

@@ -9,6 +9,7 @@ import socket
 import stat
 
 from . import _native
+from .config import ConfigError
 from .lifespan import Lifespan, StartupFailed
 from .proxy import ProxyHeaders
 from .tls import extension_of
@@ -39,6 +40,7 @@ class Server:
         self.addresses = []
         self.tasks = {}
         self.native = None
+        self.at_last_request = None  # Called when limit_max_requests is reached.
 
     async def start(self, reuse_port=False):
         """Raises StartupFailed, or OSError if it cannot listen."""
@@ -53,15 +55,20 @@ class Server:
 
     def listen(self, reuse_port):
         config = self.config
-        self.native = _native.Server(
-            self.loop, self.wsgi.start if self.wsgi else self.run_app, self.tasks,
-            ProxyHeaders(config.forwarded_allow_ips) if config.proxy_headers else None,
-            extension_of(config.ssl_certfile) if config.ssl_certfile else None,
-            log_access if config.access_log else None, self.lifespan.state,
-            self.wsgi.environ if self.wsgi else None, config.root_path, config.timeout_keep_alive,
-            config.limit_concurrency or 0, config.ws_max_size, config.ssl_certfile,
-            config.ssl_keyfile, config.ssl_ca_certs, config.ssl_cert_reqs,
-            "spate" if config.server_header else "")
+        try:
+            self.native = _native.Server(
+                self.loop, self.wsgi.start if self.wsgi else self.run_app, self.tasks,
+                ProxyHeaders(config.forwarded_allow_ips) if config.proxy_headers else None,
+                extension_of(config.ssl_certfile) if config.ssl_certfile else None,
+                log_access if config.access_log else None, self.lifespan.state,
+                self.wsgi.environ if self.wsgi else None, config.root_path,
+                config.timeout_keep_alive,
+                config.limit_concurrency or 0, config.ws_max_size, config.ssl_certfile,
+                config.ssl_keyfile, config.ssl_ca_certs, config.ssl_cert_reqs,
+                "spate" if config.server_header else "", config.headers(),
+                config.limit_max_requests or 0, self.at_last_request)
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
         self.loop.add_reader(self.native.fileno(), self.native.turn)
         if config.fd is not None:
             self.adopt(socket.socket(fileno=os.dup(config.fd)))
@@ -218,6 +225,7 @@ async def serve_until_signal(config, reuse_port, signals):
 
     for number in signals:
         loop.add_signal_handler(number, stop, number)
+    server.at_last_request = asked.set
     try:
         await server.start(reuse_port)
     except StartupFailed as error:

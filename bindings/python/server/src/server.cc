@@ -103,6 +103,8 @@ void Engine::drain(double seconds, PyObject* done) {
 }
 
 void Engine::on_request(Exchange exchange) {
+  for (const spate::http::Field field : headers.view()) exchange.add_field(field.name, field.value);
+  count_request();
   if (in_progress >= limit) {
     exchange.respond(Status::service_unavailable, "Service Unavailable");
     return;
@@ -111,6 +113,12 @@ void Engine::on_request(Exchange exchange) {
                               ? start_socket(server_, std::move(exchange))
                               : start_cycle(server_, std::move(exchange));
   if (!is_started) PyErr_WriteUnraisable(server_->run);
+}
+
+void Engine::count_request() {
+  if (requests_left == 0 || --requests_left != 0 || server_->at_last == Py_None) return;
+  const Ref result(PyObject_CallNoArgs(server_->at_last));
+  if (!result) PyErr_WriteUnraisable(server_->at_last);
 }
 
 void Engine::call_log(const AccessRecord& record) {
@@ -182,16 +190,19 @@ namespace {
 
 struct Settings {
   PyObject *loop, *run, *tasks, *forwarded, *tls, *access, *state, *environ, *root_path;
+  PyObject *headers, *at_last;
   double keep_alive;
-  unsigned long long limit, max_message;
+  unsigned long long limit, max_message, most;
   const char *chain, *key, *client_ca, *name;
   int client_check;
 };
 
-constexpr const char* kSettings[] = {
-    "loop",     "run",     "tasks",     "forwarded",    "tls",         "access",
-    "state",    "environ", "root_path", "keep_alive",   "limit",       "max_message",
-    "certfile", "keyfile", "client_ca", "client_check", "server_name", nullptr};
+constexpr const char* kSettings[] = {"loop",        "run",        "tasks",        "forwarded",
+                                     "tls",         "access",     "state",        "environ",
+                                     "root_path",   "keep_alive", "limit",        "max_message",
+                                     "certfile",    "keyfile",    "client_ca",    "client_check",
+                                     "server_name", "headers",    "max_requests", "at_last_request",
+                                     nullptr};
 
 bool set_tls(const Settings& settings, ServerOptions& options) {
   if (settings.chain == nullptr) return true;
@@ -215,6 +226,13 @@ bool start_engine(Server* server, const Settings& settings) {
   server->engine = new Engine(server, std::move(*loop));
   if (settings.limit > 0) server->engine->limit = settings.limit;
   server->engine->max_message = settings.max_message;
+  if (settings.most > 0) server->engine->requests_left = settings.most;
+  std::optional<std::uint64_t> size;
+  if (!read_headers(settings.headers, server->engine->headers, size)) return false;
+  if (size) {
+    PyErr_SetString(PyExc_ValueError, "Content-Length is not a header of all responses");
+    return false;
+  }
   ServerOptions options;
   options.idle_timeout = nanos_of(settings.keep_alive);
   options.server_name = settings.name;
@@ -226,11 +244,11 @@ bool start_engine(Server* server, const Settings& settings) {
 
 PyObject* server_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
   Settings s{};
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOO!OOOOOUdKKzzzis:Server",
-                                   const_cast<char**>(kSettings), &s.loop, &s.run, &PyDict_Type,
-                                   &s.tasks, &s.forwarded, &s.tls, &s.access, &s.state, &s.environ,
-                                   &s.root_path, &s.keep_alive, &s.limit, &s.max_message, &s.chain,
-                                   &s.key, &s.client_ca, &s.client_check, &s.name)) {
+  if (!PyArg_ParseTupleAndKeywords(
+          args, keywords, "OOO!OOOOOUdKKzzzisOKO:Server", const_cast<char**>(kSettings), &s.loop,
+          &s.run, &PyDict_Type, &s.tasks, &s.forwarded, &s.tls, &s.access, &s.state, &s.environ,
+          &s.root_path, &s.keep_alive, &s.limit, &s.max_message, &s.chain, &s.key, &s.client_ca,
+          &s.client_check, &s.name, &s.headers, &s.most, &s.at_last)) {
     return nullptr;
   }
   Ref self(type->tp_alloc(type, 0));
@@ -247,6 +265,7 @@ PyObject* server_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
   server->scope_state = Py_NewRef(s.state);
   server->environ = Py_NewRef(s.environ);
   server->root_path = Py_NewRef(s.root_path);
+  server->at_last = Py_NewRef(s.at_last);
   server->local = Py_NewRef(Py_None);
   return start_engine(server, s) ? self.release() : nullptr;
 }
@@ -300,8 +319,9 @@ PyObject* server_fileno(PyObject* self, PyObject*) {
 }
 
 constexpr PyObject* Server::* kObjects[] = {
-    &Server::loop,   &Server::run,         &Server::tasks,   &Server::forwarded, &Server::tls,
-    &Server::access, &Server::scope_state, &Server::environ, &Server::root_path, &Server::local};
+    &Server::loop,      &Server::run,     &Server::tasks,       &Server::forwarded,
+    &Server::tls,       &Server::access,  &Server::scope_state, &Server::environ,
+    &Server::root_path, &Server::at_last, &Server::local};
 
 int server_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));

@@ -31,7 +31,8 @@ struct Server {
   PyObject* scope_state;  // The dict of the lifespan.
   PyObject* environ;      // WSGI: what the environs of all requests have. ASGI: None.
   PyObject* root_path;
-  PyObject* local;  // scope["server"].
+  PyObject* at_last;  // Called at the last request of the process, or None.
+  PyObject* local;    // scope["server"].
 };
 
 inline Server* server_of(PyObject* self) { return reinterpret_cast<Server*>(self); }
@@ -64,6 +65,8 @@ class Engine final : public spate::http::Service {
   std::size_t in_progress = 0;  // Cycles and Sockets.
   std::size_t limit = SIZE_MAX;
   std::size_t max_message = 16 * 1024 * 1024;
+  std::size_t requests_left = 0;  // Until the process ends; 0: no limit.
+  spate::http::Fields headers;    // Sent with each response.
   std::array<PyObject*, kIds> field_names{};
   std::array<PyObject*, kIds> environ_names{};  // As in CGI: HTTP_ACCEPT.
   // scope["client"] of recent requests.
@@ -73,6 +76,7 @@ class Engine final : public spate::http::Service {
 
  private:
   bool prepare();
+  void count_request();
   void call_log(const spate::http::AccessRecord& record);
 
   Server* server_;

@@ -1,5 +1,7 @@
 """The command, the lifespan, shutdown and workers: each server is a process."""
 
+import importlib.util
+import json
 import os
 import re
 import signal
@@ -62,6 +64,10 @@ async def raising(scope, receive, send):
 async def unstopping(scope, receive, send):
     await lifespan(scope, receive, send, stop="failed")
 
+async def variable(scope, receive, send):
+    assert scope["type"] == "http"
+    await respond(send, " ".join(os.environ[name] for name in ("ONE", "TWO")).encode())
+
 async def plain(scope, receive, send):
     assert scope["type"] == "http"
     await respond(send, b"plain")
@@ -69,6 +75,28 @@ async def plain(scope, receive, send):
 def make():
     return plain
 '''
+
+LOGGING = {
+    "version": 1, "formatters": {"own": {"format": "own format: %(message)s"}},
+    "handlers": {"errors": {"class": "logging.StreamHandler", "formatter": "own"}},
+    "root": {"level": "INFO", "handlers": ["errors"]}}
+
+LOGGING_OF_FILE_CONFIG = """
+[loggers]
+keys = root
+[handlers]
+keys = errors
+[formatters]
+keys = own
+[logger_root]
+level = INFO
+handlers = errors
+[handler_errors]
+class = StreamHandler
+formatter = own
+[formatter_own]
+format = own format: %(message)s
+"""
 
 CHANGING = '''
 async def changing(scope, receive, send):
@@ -171,6 +199,40 @@ class Command(unittest.TestCase):
         server = self.start("plain", "--access-log")
         server.get("/one?two")
         self.assertRegex(server.stop()[2], r'127\.0\.0\.1:\d+ - "GET /one\?two HTTP/1\.1" 200')
+
+    def test_headers_are_in_each_response(self):
+        server = self.start("plain", "--header", "X-One: 1", "--header", "x-two:a:b")
+        with urllib.request.urlopen(server.url) as response:
+            self.assertEqual((response.headers["x-one"], response.headers["x-two"]), ("1", "a:b"))
+
+    def test_process_ends_after_its_last_request(self):
+        server = self.start("plain", "--limit-max-requests", "2")
+        for _ in range(2):
+            self.assertEqual(server.get(), "plain")
+        self.assertEqual(server.wait()[0], 0)
+
+    def write_file(self, name, text):
+        path = os.path.join(self.directory, name)
+        with open(path, "w") as file:
+            file.write(text)
+        return path
+
+    @unittest.skipUnless(importlib.util.find_spec("dotenv"), "there is no python-dotenv")
+    def test_file_of_variables_is_read_before_the_application(self):
+        path = self.write_file("variables", "ONE=1\nexport TWO='a b'\n")
+        with mock.patch.dict(os.environ, ONE="kept"):
+            server = self.start("variable", "--env-file", path)
+        self.assertEqual(server.get(), "kept a b")
+
+    def test_logging_is_configured_by_a_file(self):
+        files = {"log.json": json.dumps(LOGGING), "log.ini": LOGGING_OF_FILE_CONFIG}
+        if importlib.util.find_spec("yaml"):
+            files["log.yaml"] = files["log.json"]  # JSON is YAML.
+        for name, text in files.items():
+            with self.subTest(name):
+                path = self.write_file(name, text)
+                server = Process(self, "applications:plain", "--port", "0", "--log-config", path)
+                self.assertRegex(server.started().log, r"own format: Process \d+ listens on http:")
 
     def test_listening_descriptor_is_served(self):
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -303,6 +365,20 @@ class Command(unittest.TestCase):
                 (["applications:app", "--reload", "--workers", "2"], "for one worker"),
                 (["applications:app", "--port", "99999"], "from 0 to 65535, not 99999"),
                 (["applications:app", "--port", "-1"], "from 0 to 65535, not -1"),
+                (["applications:app", "--header", "X"], "is NAME:VALUE, not X"),
+                (["applications:app", "--header", "a b:1"], "the header a b cannot be sent"),
+                (["applications:app", "--header", "x:\u20ac"], "characters that a header"),
+                (["applications:app", "--header", "Content-Length:1"], "not a header of all"),
+                (["applications:app", "--limit-max-requests", "0"], "at least 1"),
+                (["applications:app", "--env-file", "/none"],
+                 "no file /none" if importlib.util.find_spec("dotenv") else "needs the package"),
+                (["applications:app", "--log-config", "/none"], "there is no file /none"),
+                (["applications:app", "--log-config", self.write_file("x.json", "{")],
+                 "does not configure logging"),
+                (["applications:app", "--log-config", self.write_file("y.json", "{}")],
+                 "does not configure logging"),
+                (["applications:app", "--log-config", self.write_file("x.ini", "nothing")],
+                 "does not configure logging"),
                 (["applications:app", "--workers", "0"], "at least one worker")]:
             with self.subTest(arguments=arguments):
                 status, _, log = Process(self, *arguments).wait()
