@@ -129,7 +129,8 @@ COMPAT = {
 
 # Public headers that depend on nothing but one another, and that every layer may use.
 VOCABULARY = {f"spate/{name}.h" for name in (
-    "assert", "error", "events", "export", "metrics", "time", "version")} | {"spate_version.h"}
+    "assert", "error", "events", "export", "function", "invoke", "metrics", "time",
+    "version")} | {"spate_version.h"}
 
 # Built on the public headers only, besides their own files.
 OUTSIDE = ("compat", "bindings", "examples", "bench", "programs")
