@@ -13,10 +13,10 @@
 #pragma once
 
 #include <cstring>
-#include <functional>
 #include <new>
 #include <type_traits>
 
+#include "spate/invoke.h"
 #include "spate/node.h"
 
 namespace spate {
@@ -48,15 +48,15 @@ class Delegate {
     W& watcher = W::from(node);
     if constexpr (requires { watcher.before_call(events); }) watcher.before_call(events);
     if constexpr (std::is_invocable_v<F&, W&, Events>) {
-      std::invoke(callable, watcher, events);
+      invoke_callable(callable, watcher, events);
     } else if constexpr (std::is_invocable_v<F&, W&>) {
-      std::invoke(callable, watcher);
+      invoke_callable(callable, watcher);
     } else if constexpr (std::is_invocable_v<F&, Events>) {
-      std::invoke(callable, events);
+      invoke_callable(callable, events);
     } else {
       static_assert(std::is_invocable_v<F&>,
                     "the callable takes (Watcher&, Events), (Watcher&), (Events) or nothing");
-      std::invoke(callable);
+      invoke_callable(callable);
     }
   }
 
@@ -72,7 +72,7 @@ struct Bound {
   template <class... Args>
     requires std::is_invocable_v<decltype(Method), T&, Args...>
   void operator()(Args&&... args) const {
-    std::invoke(Method, *object, static_cast<Args&&>(args)...);
+    invoke_callable(Method, *object, static_cast<Args&&>(args)...);
   }
 };
 

@@ -23,7 +23,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -32,6 +31,7 @@
 
 #include "spate/error.h"
 #include "spate/export.h"
+#include "spate/function.h"
 #include "spate/net/buffer.h"
 #include "spate/offload.h"
 #include "spate/stat.h"
@@ -87,11 +87,11 @@ struct PathOptions {
   ThreadPool* pool = &ThreadPool::shared();
 };
 
-using OnFile = std::move_only_function<void(Result<File>)>;
-using OnFileRead = std::move_only_function<void(Result<Buffer>)>;
-using OnFileText = std::move_only_function<void(Result<std::string>)>;
-using OnFileStatus = std::move_only_function<void(Result<FileStatus>)>;
-using OnFileDone = std::move_only_function<void(std::error_code)>;
+using OnFile = Function<void(Result<File>)>;
+using OnFileRead = Function<void(Result<Buffer>)>;
+using OnFileText = Function<void(Result<std::string>)>;
+using OnFileStatus = Function<void(Result<FileStatus>)>;
+using OnFileDone = Function<void(std::error_code)>;
 
 class SPATE_EXPORT File {
  public:

@@ -12,13 +12,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <system_error>
 
 #include "spate/export.h"
 #include "spate/file.h"
+#include "spate/function.h"
 #include "spate/net/bytes.h"
 
 namespace spate {
@@ -40,7 +40,7 @@ class SPATE_EXPORT FileWriter {
   // The file is created when the first bytes are written, or by finish(). `on_progress` is called
   // when is_full() is no longer true, and when error() has a value. WriteFileOptions::timeout
   // limits each piece.
-  FileWriter(Loop& loop, std::string path, std::move_only_function<void()> on_progress,
+  FileWriter(Loop& loop, std::string path, Function<void()> on_progress,
              const WriteFileOptions& options = {});
 
   // Copies the bytes, and writes them as soon as the pieces before are written. After an error they

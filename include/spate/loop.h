@@ -22,7 +22,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
@@ -36,6 +35,7 @@
 #include "spate/error.h"
 #include "spate/events.h"
 #include "spate/export.h"
+#include "spate/function.h"
 #include "spate/metrics.h"
 #include "spate/node_loop.h"
 #include "spate/time.h"
@@ -43,8 +43,8 @@
 namespace spate {
 
 // A function object that the loop owns until it calls it.
-using Job = std::move_only_function<void()>;
-using OnceCallback = std::move_only_function<void(Events)>;
+using Job = Function<void()>;
+using OnceCallback = Function<void(Events)>;
 
 enum class Run {
   until_done,  // Until stop(), or until nothing keeps the loop alive.

@@ -19,7 +19,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +27,7 @@
 
 #include "spate/error.h"
 #include "spate/export.h"
+#include "spate/invoke.h"
 #include "spate/loop.h"
 
 namespace spate {
@@ -101,8 +101,8 @@ Result<Offloading> offload(Loop& loop, Work work, Done done,
   } else {
     auto value = std::make_shared<std::optional<Value>>();
     return pool.start(
-        loop, [work = std::move(work), value]() mutable { value->emplace(std::invoke(work)); },
-        [done = std::move(done), value]() mutable { std::invoke(done, std::move(**value)); });
+        loop, [work = std::move(work), value]() mutable { value->emplace(invoke_callable(work)); },
+        [done = std::move(done), value]() mutable { invoke_callable(done, std::move(**value)); });
   }
 }
 

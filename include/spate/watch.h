@@ -34,7 +34,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -43,6 +42,7 @@
 
 #include "spate/error.h"
 #include "spate/export.h"
+#include "spate/function.h"
 #include "spate/offload.h"
 
 namespace spate {
@@ -109,7 +109,7 @@ struct WatchEvent {
 // WatchScope::file, its directory), ENODEV when its file system was unmounted, an error of start()
 // in the child of a fork, an error of ThreadPool::start(), or ENOMEM. After an error it is not
 // called again.
-using OnWatch = std::move_only_function<void(Result<std::span<const WatchEvent>>)>;
+using OnWatch = Function<void(Result<std::span<const WatchEvent>>)>;
 
 struct WatchOptions {
   WatchScope scope = WatchScope::tree;

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <utility>
 #include <vector>
+
+#include "spate/function.h"
 
 namespace spate {
 
@@ -12,10 +13,10 @@ namespace spate {
 // returns true. It is asked after the function was destroyed: the call and the destructor may each
 // add a connection, destroy the owner of `done`, or run the loop, which reports the others.
 template <class Call, class IsDrained>
-void report_drained(std::vector<std::move_only_function<void()>>& done, const Call& call,
+void report_drained(std::vector<Function<void()>>& done, const Call& call,
                     const IsDrained& is_drained) {
   const auto call_oldest = [&] {
-    std::move_only_function<void()> oldest = std::move(done.front());
+    Function<void()> oldest = std::move(done.front());
     done.erase(done.begin());
     call(oldest);
   };

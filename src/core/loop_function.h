@@ -3,9 +3,9 @@
 // So an object goes that the function holds and that holds the handle.
 #pragma once
 
-#include <functional>
 #include <utility>
 
+#include "spate/function.h"
 #include "spate/hooks.h"
 
 namespace spate {
@@ -13,17 +13,15 @@ namespace spate {
 template <class Signature>
 class LoopFunction {
  public:
-  using Function = std::move_only_function<Signature>;
-
   // Without memory for the hook, the function stays as long as the handle: see is_linked().
-  LoopFunction(Loop& loop, Function function)
+  LoopFunction(Loop& loop, Function<Signature> function)
       : loop_ends_(loop, bind<&LoopFunction::drop>(this)) {
     loop_ends_.set_priority(kPriorityMin);  // After the program's own hooks.
     set(std::move(function));
   }
 
   // Replaces it. The destructor of the old one may set another, or destroy the owner.
-  void set(Function function) {
+  void set(Function<Signature> function) {
     function_.swap(function);
     if (function_) loop_ends_.start();
   }
@@ -37,20 +35,20 @@ class LoopFunction {
     if (function_) function_(std::forward<Args>(args)...);
   }
   // Returns it, or nothing if it was taken or dropped before.
-  Function take() {
+  Function<Signature> take() {
     loop_ends_.stop();
     return std::exchange(function_, nullptr);
   }
   // Destroys it. This may destroy the owner: it is the last that the caller does.
-  void drop() { const Function gone = take(); }
+  void drop() { const Function<Signature> gone = take(); }
   // Calls it for the last time. The call, or the destructor of the function, may destroy the owner.
   template <class... Args>
   void call_last(Args&&... args) {
-    if (Function last = take()) last(std::forward<Args>(args)...);
+    if (Function<Signature> last = take()) last(std::forward<Args>(args)...);
   }
 
  private:
-  Function function_;
+  Function<Signature> function_;
   Cleanup loop_ends_;
 };
 

@@ -86,7 +86,7 @@ void Scope::retire(Promise& root) {
   if (!guard.is_gone() && empty()) end_joins();
 }
 
-void Scope::on_error(std::move_only_function<void(std::error_code error)> callback) {
+void Scope::on_error(Function<void(std::error_code error)> callback) {
   on_error_.swap(callback);  // The destructor of the old one may use the scope.
 }
 

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -19,6 +18,7 @@
 #include "spate/assert.h"
 #include "spate/error.h"
 #include "spate/file.h"
+#include "spate/function.h"
 #include "spate/loop.h"
 #include "spate/offload.h"
 #include "spate/timer.h"
@@ -106,8 +106,8 @@ T failed(std::error_code error) {
 template <class T>
 class FileCallOf final : public FileCall {
  public:
-  using Work = std::move_only_function<T(const Cancelled&)>;
-  using Done = std::move_only_function<void(T)>;
+  using Work = Function<T(const Cancelled&)>;
+  using Done = Function<void(T)>;
 
   FileCallOf(Loop& loop, Nanos timeout, Work work, Done done)
       : FileCall(loop, timeout), done_(std::move(done)) {

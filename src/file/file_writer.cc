@@ -13,11 +13,11 @@ namespace spate {
 
 class FileWriting {
  public:
-  FileWriting(Loop& loop, std::string path, std::move_only_function<void()> on_progress,
+  FileWriting(Loop& loop, std::string path, Function<void()> on_progress,
               const WriteFileOptions& options)
       : loop_(loop),
         options_(options),
-        on_progress_(std::make_shared<std::move_only_function<void()>>(std::move(on_progress))),
+        on_progress_(std::make_shared<Function<void()>>(std::move(on_progress))),
         file_(std::make_shared<file_work::Replacement>(std::move(path), options)) {}
   FileWriting(const FileWriting&) = delete;
   FileWriting& operator=(const FileWriting&) = delete;
@@ -45,7 +45,7 @@ class FileWriting {
 
   Loop& loop_;
   const WriteFileOptions options_;
-  std::shared_ptr<std::move_only_function<void()>> on_progress_;
+  std::shared_ptr<Function<void()>> on_progress_;
   // Shared with the running operation, which may outlive this.
   std::shared_ptr<file_work::Replacement> file_;
   Buffer waiting_;
@@ -96,7 +96,7 @@ void FileWriting::on_written(std::error_code error, bool is_finished) {
 
 void FileWritingEnd::operator()(FileWriting* writing) const { delete writing; }
 
-FileWriter::FileWriter(Loop& loop, std::string path, std::move_only_function<void()> on_progress,
+FileWriter::FileWriter(Loop& loop, std::string path, Function<void()> on_progress,
                        const WriteFileOptions& options)
     : writing_(new FileWriting(loop, std::move(path), std::move(on_progress), options)) {}
 

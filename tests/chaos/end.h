@@ -2,13 +2,13 @@
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <system_error>
 
 #include "chaos/party.h"
 #include "chaos/program.h"
+#include "spate/function.h"
 #include "spate/net/connect.h"
 #include "spate/net/stream.h"
 
@@ -76,8 +76,8 @@ class End final : public Party {
   // ---- of Stream::connect()
 
   // `begin` calls it; `may_fail` returns whether an error is allowed.
-  void connect(std::move_only_function<std::error_code(Stream&, StreamHandler&)> begin,
-               std::move_only_function<bool(std::error_code) const> may_fail);
+  void connect(Function<std::error_code(Stream&, StreamHandler&)> begin,
+               Function<bool(std::error_code) const> may_fail);
   bool is_connecting() const { return is_connecting_; }
 
   // Whether a call to it is on the stack.
@@ -228,7 +228,7 @@ class End final : public Party {
   bool is_started_ = false;
   bool is_connecting_ = false;
   bool in_connect_ = false;
-  std::move_only_function<bool(std::error_code) const> may_fail_;
+  Function<bool(std::error_code) const> may_fail_;
   bool is_paused_ = false;
   bool is_half_open_ = false;
   bool is_ending_ = false;

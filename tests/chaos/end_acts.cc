@@ -488,8 +488,8 @@ void End::reconnect(const Step& step) {
   if (guest_ == nullptr && world.has_room()) world.connect_stream(this, step);
 }
 
-void End::connect(std::move_only_function<std::error_code(Stream&, StreamHandler&)> begin,
-                  std::move_only_function<bool(std::error_code) const> may_fail) {
+void End::connect(Function<std::error_code(Stream&, StreamHandler&)> begin,
+                  Function<bool(std::error_code) const> may_fail) {
   handler_ = &handlers_.emplace_back(*this);
   note_start();
   is_connecting_ = in_connect_ = true;

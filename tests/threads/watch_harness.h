@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "spate/function.h"
 #include "spate/loop.h"
 #include "spate/timer.h"
 #include "spate/watch.h"
@@ -205,7 +206,7 @@ class WatchTest : public ::testing::Test {
   Watch watch_;
   std::vector<std::string> log_;
   std::optional<std::error_code> end_;
-  std::move_only_function<void()> during_call_;
+  Function<void()> during_call_;
   std::size_t longest_ = 0;
   int calls_ = 0;
   int marks_ = 0;

@@ -12,11 +12,11 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <optional>
 #include <system_error>
 
 #include "spate/coro/task.h"
+#include "spate/function.h"
 #include "spate/hooks.h"
 #include "spate/loop.h"
 #include "spate/time.h"
@@ -41,7 +41,7 @@ class SPATE_EXPORT Scope {
   // Sets the function that is called with the error of each failed task, after the task was
   // destroyed: from the loop, or from spawn() if it fails at once. Without it, join() returns the
   // first error.
-  void on_error(std::move_only_function<void(std::error_code error)> callback);
+  void on_error(Function<void(std::error_code error)> callback);
 
   // Resumes all waits with until_stop() (until_stop.h) with ECANCELED, and prevents further spawns.
   // Other waits are not affected.
@@ -93,7 +93,7 @@ class SPATE_EXPORT Scope {
   Guard* guards_ = nullptr;
   std::size_t size_ = 0;
   std::error_code first_error_;
-  std::move_only_function<void(std::error_code)> on_error_;
+  Function<void(std::error_code)> on_error_;
   Timer queue_;      // Fed while a coroutine is woken; never started.
   Cleanup cleanup_;  // Called when the loop is destroyed.
   bool is_stopping_ = false;

@@ -10,7 +10,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +18,7 @@
 
 #include "spate/error.h"
 #include "spate/export.h"
+#include "spate/function.h"
 #include "spate/http/fields.h"
 #include "spate/http/method.h"
 #include "spate/http/proxy.h"
@@ -148,7 +148,7 @@ class SPATE_EXPORT CallHandler {
   ~CallHandler() = default;
 };
 
-using OnResponse = std::move_only_function<void(Result<Response> response)>;
+using OnResponse = Function<void(Result<Response> response)>;
 
 class SPATE_EXPORT Call {
  public:

@@ -40,13 +40,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "spate/error.h"
 #include "spate/export.h"
+#include "spate/function.h"
 #include "spate/http/call.h"
 #include "spate/http/cookie.h"
 #include "spate/http/error.h"
@@ -68,7 +68,7 @@ class ClientCore;
 
 // Replaces connect() to a host and port: for tests, and for custom transports. Called by the loop;
 // must not destroy the Client.
-using OpenStream = std::move_only_function<Result<Stream>(std::string_view host, std::uint16_t)>;
+using OpenStream = Function<Result<Stream>(std::string_view host, std::uint16_t)>;
 
 struct ClientOptions {
   std::size_t max_per_origin = 8;  // Connections per origin; at least 1.

@@ -12,7 +12,6 @@
 // allowed, destroying the Download and the Client included.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,6 +19,7 @@
 #include "spate/error.h"
 #include "spate/export.h"
 #include "spate/file.h"
+#include "spate/function.h"
 #include "spate/http/client.h"
 #include "spate/http/status.h"
 
@@ -44,7 +44,7 @@ class [[nodiscard("a discarded Download is cancelled at once")]] Download {
   std::unique_ptr<DownloadState, DownloadEnd> state_;
 };
 
-using OnDownloaded = std::move_only_function<void(Result<Status> status)>;
+using OnDownloaded = Function<void(Result<Status> status)>;
 
 // Sends a request, and writes the body of its response to a temporary file beside `path`. When the
 // body is complete, renames the file to `path`. While the disk is slower than the server, the Call

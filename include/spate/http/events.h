@@ -24,7 +24,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +32,7 @@
 #include <utility>
 
 #include "spate/export.h"
+#include "spate/function.h"
 #include "spate/http/event_stream.h"
 #include "spate/http/exchange.h"
 #include "spate/http/fields.h"
@@ -52,7 +52,7 @@ struct EventStreamOptions {
 class SPATE_EXPORT EventStream {
  public:
   // The last call, once, with the reason. Not called if the stream was destroyed or ended by end().
-  using OnClosed = std::move_only_function<void(std::error_code error)>;
+  using OnClosed = Function<void(std::error_code error)>;
 
   // Makes a closed stream.
   EventStream();

@@ -36,7 +36,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <new>
 #include <optional>
 #include <string_view>
@@ -45,6 +44,7 @@
 
 #include "spate/error.h"
 #include "spate/export.h"
+#include "spate/function.h"
 #include "spate/http/attribute.h"
 #include "spate/http/fields.h"
 #include "spate/http/request.h"
@@ -80,9 +80,9 @@ struct AccessRecord {
 
 // Called before the header section of a response is sent, with its status. `added` are the fields
 // of Exchange::add_field(); they may be changed. Must not use the Exchange.
-using BeforeResponse = std::move_only_function<void(Status status, Fields& added)>;
+using BeforeResponse = Function<void(Status status, Fields& added)>;
 // Called at the end of an exchange, as ServerOptions::log (server.h).
-using OnExchangeEnd = std::move_only_function<void(const AccessRecord& record)>;
+using OnExchangeEnd = Function<void(const AccessRecord& record)>;
 
 // Whether a response may be compressed.
 enum class Compression : std::uint8_t {
@@ -261,7 +261,7 @@ class SPATE_EXPORT Exchange {
   ExchangeState* state_ = nullptr;
 };
 
-using OnBody = std::move_only_function<void(Exchange exchange, Bytes body)>;
+using OnBody = Function<void(Exchange exchange, Bytes body)>;
 
 // Receives the whole body, then calls `on_body`, from the loop; also for a request without a body.
 // If the body is longer than `most` bytes, sends 413, at once if Content-Length shows it. If the

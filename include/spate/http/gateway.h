@@ -31,7 +31,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,6 +41,7 @@
 
 #include "spate/error.h"
 #include "spate/export.h"
+#include "spate/function.h"
 #include "spate/http/client.h"
 #include "spate/http/exchange.h"
 #include "spate/http/upstreams.h"
@@ -105,7 +105,7 @@ struct GatewayMetrics {
 // Called when no connection could be made, so that nothing was sent. Returns another upstream to
 // try, or an empty string. `error` is Error::connect_timeout, an error of connect(), or an error of
 // start_tls().
-using OnUnreached = std::move_only_function<std::string(std::error_code error)>;
+using OnUnreached = Function<std::string(std::error_code error)>;
 
 class SPATE_EXPORT Gateway {
  public:

@@ -32,7 +32,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -41,6 +40,7 @@
 
 #include "spate/error.h"
 #include "spate/export.h"
+#include "spate/function.h"
 #include "spate/http/exchange.h"
 #include "spate/http/readings.h"
 #include "spate/net/address.h"
@@ -82,7 +82,7 @@ struct InspectorOptions {
   std::vector<std::string> hosts{};
 };
 
-using OnRead = std::move_only_function<void(Readings& readings)>;
+using OnRead = Function<void(Readings& readings)>;
 
 class SPATE_EXPORT Inspector {
  public:

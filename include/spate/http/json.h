@@ -6,10 +6,10 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <string_view>
 
 #include "spate/export.h"
+#include "spate/function.h"
 #include "spate/http/exchange.h"
 
 namespace spate::http {
@@ -29,7 +29,7 @@ SPATE_EXPORT bool is_json_type(std::string_view content_type);
 SPATE_EXPORT bool is_json_deeper(std::string_view json, std::size_t depth);
 
 // Receives the text of a body, valid until it returns.
-using OnJsonText = std::move_only_function<void(Exchange exchange, std::string_view json)>;
+using OnJsonText = Function<void(Exchange exchange, std::string_view json)>;
 
 // Receives the whole body as read_body() does, then calls `on_text`, which must check the syntax.
 // Other bodies get an error response: 415 for another type, 413 for more than `max_size` bytes, and

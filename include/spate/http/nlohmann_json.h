@@ -13,12 +13,12 @@
 #include <nlohmann/json.hpp>
 
 #include <cstddef>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "spate/function.h"
 #include "spate/http/json.h"
 
 namespace spate::http {
@@ -70,7 +70,7 @@ class JsonErrorPlace final : public nlohmann::json_sax<nlohmann::json> {
 };
 
 // Receives the body's value.
-using OnJson = std::move_only_function<void(Exchange exchange, nlohmann::json value)>;
+using OnJson = Function<void(Exchange exchange, nlohmann::json value)>;
 
 // Receives the whole body, parses it, and calls `on_json`, from the loop. Other bodies get an error
 // response: 415 for another type, 413 for more than `limits.max_size` bytes, and 400 with the line

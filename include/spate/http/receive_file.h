@@ -15,12 +15,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include "spate/error.h"
 #include "spate/export.h"
 #include "spate/file.h"
+#include "spate/function.h"
 #include "spate/http/exchange.h"
 
 namespace spate::http {
@@ -31,7 +31,7 @@ struct ReceiveFileOptions {
 };
 
 // Gets the exchange, whose body was received, and the size of the file.
-using OnFileReceived = std::move_only_function<void(Exchange exchange, Result<std::uint64_t> size)>;
+using OnFileReceived = Function<void(Exchange exchange, Result<std::uint64_t> size)>;
 
 // Writes the body to a temporary file beside `path`, renames it to `path` when the body is
 // complete, and then calls `done`, from the loop. A request without a body makes an empty file.

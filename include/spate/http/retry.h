@@ -2,11 +2,11 @@
 // Threads: any, one at a time for each object; the functions are called on the Client's loop.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string_view>
 #include <system_error>
 
+#include "spate/function.h"
 #include "spate/http/status.h"
 #include "spate/http/url.h"
 #include "spate/time.h"
@@ -48,6 +48,6 @@ struct Retry {
 };
 
 // Everything is allowed inside, destroying the Client included.
-using OnRetry = std::move_only_function<void(const Retry& retry)>;
+using OnRetry = Function<void(const Retry& retry)>;
 
 }  // namespace spate::http

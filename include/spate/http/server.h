@@ -36,6 +36,7 @@
 
 #include "spate/error.h"
 #include "spate/export.h"
+#include "spate/function.h"
 #include "spate/http/exchange.h"
 #include "spate/http/http2.h"
 #include "spate/http/server_metrics.h"
@@ -54,7 +55,7 @@ namespace spate::http {
 class ServerCore;
 class WorkersServerState;
 
-using OnRequest = std::move_only_function<void(Exchange exchange)>;
+using OnRequest = Function<void(Exchange exchange)>;
 
 // The handler of requests: the user's; it must outlive its Servers.
 class SPATE_EXPORT Service {
@@ -191,7 +192,7 @@ class SPATE_EXPORT Server {
   // going_away. After `grace` the rest is reset. If a client has received everything and keeps its
   // socket open, the server waits for at most a second. Calls `done` once, from the loop, when no
   // connection, no TLS handshake and no WebSocket is left.
-  void drain(Nanos grace, std::move_only_function<void()> done = {});
+  void drain(Nanos grace, Function<void()> done = {});
 
   ServerMetrics metrics() const;
 
@@ -240,7 +241,7 @@ class SPATE_EXPORT WorkersServer {
   // As above, and calls `done` once, by `loop`, when no worker has a connection left. Keeps `loop`
   // alive until then; if it is destroyed first, `done` is not called. Called on its thread. Errors:
   // ENOMEM; then nothing was done.
-  std::error_code drain(Nanos grace, Loop& loop, std::move_only_function<void()> done) const;
+  std::error_code drain(Nanos grace, Loop& loop, Function<void()> done) const;
 
   // Replaces the options, or only the TLS context, for connections that are accepted from now on.
   // Open connections keep the previous ones until they are closed. Errors: EINVAL, as
@@ -256,7 +257,7 @@ class SPATE_EXPORT WorkersServer {
 
 // Makes the Service of a worker. May return nullptr (out of memory): the connection is then closed.
 // Called concurrently.
-using MakeService = std::move_only_function<std::unique_ptr<Service>(Loop& loop) const>;
+using MakeService = Function<std::unique_ptr<Service>(Loop& loop) const>;
 
 // How the workers share the listening socket. TLS is set in ServerOptions only.
 struct WorkersListenOptions {

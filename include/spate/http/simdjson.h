@@ -14,16 +14,16 @@
 
 #include <simdjson.h>
 
-#include <functional>
 #include <string_view>
 #include <utility>
 
+#include "spate/function.h"
 #include "spate/http/json.h"
 
 namespace spate::http {
 
 // Receives the body's value, valid until it returns.
-using OnJsonDocument = std::move_only_function<void(Exchange exchange, simdjson::dom::element)>;
+using OnJsonDocument = Function<void(Exchange exchange, simdjson::dom::element)>;
 
 // Receives the whole body, parses it, and calls `on_document`, from the loop. Other bodies get an
 // error response: 415 for another type, 413 for more than `limits.max_size` bytes, and 400 with

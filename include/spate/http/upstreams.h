@@ -27,13 +27,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
+#include "spate/function.h"
 #include "spate/http/method.h"
 #include "spate/http/status.h"
 #include "spate/time.h"
@@ -93,7 +93,7 @@ struct UpstreamChange {
 
 // Called on the loop when an upstream becomes unavailable or available: for a log. Must neither
 // throw nor destroy the Gateway.
-using OnUpstreamChange = std::move_only_function<void(const UpstreamChange& change)>;
+using OnUpstreamChange = Function<void(const UpstreamChange& change)>;
 
 struct UpstreamOptions {
   // At least one. No URL may occur twice, and all have the same scheme.

@@ -13,7 +13,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string_view>
 #include <system_error>
@@ -22,6 +21,7 @@
 
 #include "spate/error.h"
 #include "spate/export.h"
+#include "spate/function.h"
 #include "spate/net/address.h"
 #include "spate/net/stream.h"
 #include "spate/time.h"
@@ -38,7 +38,7 @@ struct ConnectOptions {
   bool ipv6_first = true;              // By name: prefer IPv6; false: prefer IPv4.
 };
 
-using OnConnected = std::move_only_function<void(Result<Stream>)>;
+using OnConnected = Function<void(Result<Stream>)>;
 
 class ConnectAttempt;
 

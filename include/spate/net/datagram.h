@@ -11,7 +11,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <system_error>
@@ -19,6 +18,7 @@
 
 #include "spate/error.h"
 #include "spate/export.h"
+#include "spate/function.h"
 #include "spate/net/address.h"
 #include "spate/net/buffer.h"
 
@@ -71,9 +71,9 @@ class SPATE_EXPORT DatagramHandler {
 
 // A DatagramHandler made of functions. Each is optional; without on_packets, packets are discarded.
 struct DatagramCallbacks {
-  std::move_only_function<void(std::span<const Packet> packets)> on_packets{};
-  std::move_only_function<void(std::error_code error)> on_error{};
-  std::move_only_function<void()> on_writable{};
+  Function<void(std::span<const Packet> packets)> on_packets{};
+  Function<void(std::error_code error)> on_error{};
+  Function<void()> on_writable{};
 };
 
 struct DatagramOptions {

@@ -10,13 +10,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <system_error>
 
 #include "spate/error.h"
 #include "spate/export.h"
+#include "spate/function.h"
 #include "spate/net/address.h"
 #include "spate/net/datagram.h"
 
@@ -57,7 +57,7 @@ class SPATE_EXPORT DatagramGroup {
  public:
   // Creates the handler. May return nullptr (out of memory): create() then fails.
   using MakeService =
-      std::move_only_function<std::unique_ptr<DatagramService>(Loop& loop, Datagram& socket) const>;
+      Function<std::unique_ptr<DatagramService>(Loop& loop, Datagram& socket) const>;
 
   // Binds a socket per worker to `address`, calls `make` on each worker's thread, and starts
   // receiving. A second copy of the program gets EADDRINUSE, unless both set `reuse_port`. Errors:

@@ -14,7 +14,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -22,6 +21,7 @@
 
 #include "spate/error.h"
 #include "spate/export.h"
+#include "spate/function.h"
 #include "spate/net/address.h"
 #include "spate/net/stream.h"
 #include "spate/time.h"
@@ -53,7 +53,7 @@ struct ListenOptions {
 
 class SPATE_EXPORT Listener {
  public:
-  using OnAccept = std::move_only_function<void(Stream stream, const Address& peer)>;
+  using OnAccept = Function<void(Stream stream, const Address& peer)>;
 
   // Behaves as a closed Listener.
   Listener() = default;

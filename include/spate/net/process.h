@@ -17,7 +17,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +26,7 @@
 #include "spate/child.h"
 #include "spate/error.h"
 #include "spate/export.h"
+#include "spate/function.h"
 #include "spate/net/stream.h"
 
 namespace spate {
@@ -91,7 +91,7 @@ struct SPATE_EXPORT ChildProcessEnd {
 class SPATE_EXPORT Process {
  public:
   // See Child::exited(), exit_code(), signaled(), term_signal().
-  using OnExit = std::move_only_function<void(const Child& child)>;
+  using OnExit = Function<void(const Child& child)>;
 
   // Makes a Process without a process: its functions return -1, false and ESRCH.
   Process() = default;

@@ -10,12 +10,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 
 #include "spate/error.h"
 #include "spate/export.h"
+#include "spate/function.h"
 #include "spate/net/address.h"
 #include "spate/net/bytes.h"
 #include "spate/net/connect.h"
@@ -73,7 +73,7 @@ SPATE_EXPORT std::string proxy_header(const Address& source, const Address& dest
                                       ProxyVersion version = ProxyVersion::v2);
 
 // `header.extensions` is valid until the callback returns.
-using OnProxyHeader = std::move_only_function<void(Result<Stream> stream, ProxyHeader header)>;
+using OnProxyHeader = Function<void(Result<Stream> stream, ProxyHeader header)>;
 
 // Reads the header of an accepted Stream, which was not started, and not one byte more. The Stream
 // passed to the callback is not started either: begin TLS on it, or start it. Destroying the

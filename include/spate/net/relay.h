@@ -16,12 +16,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <system_error>
 #include <utility>
 
 #include "spate/export.h"
+#include "spate/function.h"
 #include "spate/net/stream.h"
 #include "spate/time.h"
 
@@ -46,7 +46,7 @@ struct RelayResult {
   std::uint64_t back = 0;
 };
 
-using OnRelayed = std::move_only_function<void(const RelayResult& result)>;
+using OnRelayed = Function<void(const RelayResult& result)>;
 
 class Relay;
 

@@ -36,7 +36,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -45,6 +44,7 @@
 
 #include "spate/error.h"
 #include "spate/export.h"
+#include "spate/function.h"
 #include "spate/net/address.h"
 #include "spate/net/buffer.h"
 #include "spate/net/bytes.h"
@@ -59,23 +59,23 @@ class PipeState;
 struct PipeEntry;
 
 // Called once. The bytes are valid until it returns.
-using OnPipeResponse = std::move_only_function<void(Result<Bytes>)>;
+using OnPipeResponse = Function<void(Result<Bytes>)>;
 
 // Each is optional.
 struct PipeHandlers {
   // Called for each connection: log in, or subscribe again. Requests made inside it, and inside the
   // callbacks of these requests, are sent before all others, which wait until these have their
   // responses. They count for no limit, and are never repeated.
-  std::move_only_function<void()> on_connected{};
+  Function<void()> on_connected{};
   // Receives a message that Framing::is_push() accepts, valid until it returns. Without this,
   // pushed messages are discarded.
-  std::move_only_function<void(Bytes)> on_push{};
+  Function<void(Bytes)> on_push{};
   // Called when is_full() was true and half of the requests have their results, and the bytes are
   // down to QueueLimits::low: resume making requests.
-  std::move_only_function<void()> on_drained{};
+  Function<void()> on_drained{};
   // Called when an attempt has failed or the connection has ended, with the reason, before the
   // results of its requests. EPROTO: a malformed response, or one without a request.
-  std::move_only_function<void(std::error_code error)> on_disconnected{};
+  Function<void(std::error_code error)> on_disconnected{};
 };
 
 struct PipeOptions {
@@ -176,7 +176,7 @@ class SPATE_EXPORT AnyRequestPipe {
   // Fails all requests with ECANCELED, and closes the connection when the bytes written are sent.
   void close();
   // Accepts no more requests. When all have their results, closes, and calls `done` once.
-  void drain(std::move_only_function<void()> done = {});
+  void drain(Function<void()> done = {});
 
   // Returns true from the time when all requests of on_connected have their responses.
   bool is_connected() const;

@@ -19,7 +19,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -30,6 +29,7 @@
 
 #include "spate/error.h"
 #include "spate/export.h"
+#include "spate/function.h"
 #include "spate/net/address.h"
 #include "spate/time.h"
 
@@ -57,7 +57,7 @@ struct ResolveOptions {
   bool ipv4 = true;  // At least one of the two.
 };
 
-using OnResolved = std::move_only_function<void(Result<std::vector<Address>>)>;
+using OnResolved = Function<void(Result<std::vector<Address>>)>;
 
 class ResolveAttempt;
 
@@ -86,9 +86,9 @@ SPATE_EXPORT Resolving resolve(Loop& loop, std::string_view host, std::uint16_t 
                                OnResolved callback, const ResolveOptions& options = {});
 
 // Called with the addresses of one family, at least one, as soon as they are known.
-using OnAddresses = std::move_only_function<void(std::vector<Address>)>;
+using OnAddresses = Function<void(std::vector<Address>)>;
 // Called at the end; without an error if there was an address.
-using OnResolvedAll = std::move_only_function<void(std::error_code)>;
+using OnResolvedAll = Function<void(std::error_code)>;
 
 // As resolve(), without waiting for the slower family. Calls `on_addresses` for each family that
 // has addresses, at most twice and in either order, then `on_done` once. Errors of `on_done`: as

@@ -12,7 +12,6 @@
 // thread; each worker has a copy of the arguments, and shared state must be thread-safe.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <system_error>
 #include <type_traits>
@@ -21,6 +20,7 @@
 
 #include "spate/assert.h"
 #include "spate/error.h"
+#include "spate/function.h"
 #include "spate/net/address.h"
 #include "spate/net/listener.h"
 #include "spate/net/network.h"
@@ -52,7 +52,7 @@ class [[nodiscard("destroying the Server ends its sessions")]] Server {
   // Stops listening, and lets the sessions finish. Connections in the backlog are still served, and
   // on_drain() of each session is called. Sessions that are left after `grace` are reset
   // (Error::deadline). Calls `done` once, from the loop, when no session is left.
-  void drain(Nanos grace, std::move_only_function<void()> done = {}) {
+  void drain(Nanos grace, Function<void()> done = {}) {
     parts().sessions.drain(grace, std::move(done));
   }
 

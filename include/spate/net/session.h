@@ -21,7 +21,6 @@
 
 #include <concepts>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <new>
 #include <system_error>
@@ -31,6 +30,7 @@
 
 #include "spate/assert.h"
 #include "spate/export.h"
+#include "spate/function.h"
 #include "spate/hooks.h"
 #include "spate/net/address.h"
 #include "spate/net/stream.h"
@@ -133,7 +133,7 @@ class SPATE_EXPORT SessionList {
   // Stops listening (serve() on a loop), as Listener::close(). Calls on_drain() of each session,
   // and of those opened later. Sessions that are left after `grace` are reset with Error::deadline.
   // Calls `done` once, from the loop, when none is left.
-  void drain(Nanos grace, std::move_only_function<void()> done = {});
+  void drain(Nanos grace, Function<void()> done = {});
   // Resets all sessions now, and calls on_closed(error) of each.
   void end_all(std::error_code error);
 
@@ -182,7 +182,7 @@ class SPATE_EXPORT SessionList {
   void unlink(Session& session);
 
   const void* const type_;
-  std::move_only_function<void()> stop_listening_;  // Set by serve() on a loop.
+  Function<void()> stop_listening_;  // Set by serve() on a loop.
   Session* live_ = nullptr;
   Session* ended_ = nullptr;
   PendingSession* pending_ = nullptr;
@@ -190,7 +190,7 @@ class SPATE_EXPORT SessionList {
   std::size_t size_ = 0;
   Nanos drained_by_{0};  // In loop time; zero unless drain() was called.
   unsigned drains_ = 0;
-  std::vector<std::move_only_function<void()>> done_;  // The callbacks passed to drain().
+  std::vector<Function<void()>> done_;  // The callbacks passed to drain().
   Timer sweep_;
   Timer strays_;  // Set to the end of the grace, for pending handshakes and for sessions whose
                   // Stream was moved away.

@@ -37,7 +37,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -46,6 +45,7 @@
 
 #include "spate/error.h"
 #include "spate/export.h"
+#include "spate/function.h"
 #include "spate/net/address.h"
 #include "spate/net/buffer.h"
 #include "spate/net/rate_limit.h"
@@ -154,12 +154,12 @@ struct StreamOptions {
 
 // A StreamHandler made of functions. Each is optional; without on_data, input is discarded.
 struct StreamCallbacks {
-  std::move_only_function<std::size_t(Bytes bytes)> on_data{};
-  std::move_only_function<void()> on_end{};
-  std::move_only_function<void(std::span<const int> descriptors, bool some_lost)> on_descriptors{};
-  std::move_only_function<void()> on_connected{};
-  std::move_only_function<void()> on_drained{};
-  std::move_only_function<void(std::error_code error)> on_closed{};
+  Function<std::size_t(Bytes bytes)> on_data{};
+  Function<void()> on_end{};
+  Function<void(std::span<const int> descriptors, bool some_lost)> on_descriptors{};
+  Function<void()> on_connected{};
+  Function<void()> on_drained{};
+  Function<void(std::error_code error)> on_closed{};
 };
 
 class SPATE_EXPORT Stream {

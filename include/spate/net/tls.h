@@ -38,6 +38,7 @@
 #include <vector>
 
 #include "spate/export.h"
+#include "spate/function.h"
 #include "spate/net/address.h"
 #include "spate/net/connect.h"
 #include "spate/net/stream.h"
@@ -165,7 +166,7 @@ class SPATE_EXPORT TlsContext {
 };
 
 using OnTlsFailure = std::function<void(const TlsFailure& failure, const Address& peer)>;
-using OnSecured = std::move_only_function<void(TlsResult<Stream>)>;
+using OnSecured = Function<void(TlsResult<Stream>)>;
 
 // Perform the TLS handshake: accept_tls() as the server, on an accepted Stream; start_tls() as the
 // client of `host`, a name or an IP address. The Stream of start_tls() was connected, or has agreed

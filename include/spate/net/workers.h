@@ -22,6 +22,7 @@
 
 #include "spate/error.h"
 #include "spate/export.h"
+#include "spate/function.h"
 #include "spate/loop.h"
 #include "spate/net/listener.h"
 
@@ -60,10 +61,10 @@ class WorkersListener;
 
 class SPATE_EXPORT Workers {
  public:
-  using OnAccept = std::move_only_function<void(Stream stream, const Address& peer) const>;
+  using OnAccept = Function<void(Stream stream, const Address& peer) const>;
   using OnLoop = std::function<void(Loop& loop)>;
   // Creates the handler. May return nullptr (out of memory): the connection is then closed.
-  using MakeService = std::move_only_function<std::unique_ptr<WorkerService>(Loop& loop) const>;
+  using MakeService = Function<std::unique_ptr<WorkerService>(Loop& loop) const>;
 
   // Starts the threads. Errors: those of Loop::create(); EAGAIN when the system starts no more
   // threads.

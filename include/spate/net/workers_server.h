@@ -12,12 +12,12 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <system_error>
 
 #include "spate/error.h"
 #include "spate/export.h"
+#include "spate/function.h"
 #include "spate/net/address.h"
 #include "spate/net/listener.h"
 #include "spate/net/workers.h"
@@ -66,10 +66,10 @@ class SPATE_EXPORT WorkersServer {
   // As above, and calls `done` once, by `loop`, when no worker has a session left. Keeps `loop`
   // alive until then; if it is destroyed first, `done` is not called. Called on its thread. Errors:
   // ENOMEM; then nothing was done.
-  std::error_code drain(Nanos grace, Loop& loop, std::move_only_function<void()> done) const;
+  std::error_code drain(Nanos grace, Loop& loop, Function<void()> done) const;
 
   // Not for programs. `make` may return nullptr (out of memory): the connection is then closed.
-  using MakeService = std::move_only_function<std::unique_ptr<DrainableService>(Loop& loop) const>;
+  using MakeService = Function<std::unique_ptr<DrainableService>(Loop& loop) const>;
   static Result<WorkersServer> serve(Workers& workers, const Address& address, MakeService make,
                                      Balance balance, const ListenOptions& options);
 

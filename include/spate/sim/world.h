@@ -47,6 +47,7 @@
 
 #include "spate/assert.h"
 #include "spate/export.h"
+#include "spate/function.h"
 #include "spate/loop.h"
 #include "spate/net/address.h"
 #include "spate/sim/disk.h"
@@ -209,7 +210,7 @@ class SPATE_EXPORT Host {
   int set_ = -1;                                   // Its poll_fd().
   Nanos wakes_at_{0};                              // The next expiry by its clocks that the World
                                                    // has scheduled.
-  std::move_only_function<std::shared_ptr<void>(Loop&)> program_;
+  Function<std::shared_ptr<void>(Loop&)> program_;
   std::shared_ptr<void> kept_;
 };
 

@@ -1,7 +1,6 @@
 // RateLimit: one time for each client, the generic cell rate algorithm (ITU-T I.371).
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <list>
 #include <map>
 #include <utility>

@@ -48,9 +48,7 @@ Address Server::address() const { return core_->address(); }
 
 void Server::add(Stream stream) { core_->add(std::move(stream)); }
 
-void Server::drain(Nanos grace, std::move_only_function<void()> done) {
-  core_->drain(grace, std::move(done));
-}
+void Server::drain(Nanos grace, Function<void()> done) { core_->drain(grace, std::move(done)); }
 
 ServerMetrics Server::metrics() const { return core_->counters().read(); }
 

@@ -431,7 +431,7 @@ void ServerCore::prepare_lines() {
 
 // ---- drain
 
-void ServerCore::drain(Nanos grace, Nanos notice, std::move_only_function<void()> done) {
+void ServerCore::drain(Nanos grace, Nanos notice, Function<void()> done) {
   is_draining_ = true;
   if (done) on_drained_.push_back(std::move(done));
   drained_by_ = deadline_after(loop_.now(), grace);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <list>
 #include <memory>
 #include <string>
@@ -19,6 +18,7 @@
 #include "http/server/lifetime.h"
 #include "http/server/server_counters.h"
 #include "http/server/upgraded_connections.h"
+#include "spate/function.h"
 #include "spate/hooks.h"
 #include "spate/http/server.h"
 #include "spate/loop.h"
@@ -53,11 +53,9 @@ class ServerCore {
   void add(Stream stream, std::unique_ptr<Address> peer = nullptr);
   // Adds an accepted connection, after the TLS handshake if the server has TLS.
   void accept(Stream stream, const Address& peer);
-  void drain(Nanos grace, std::move_only_function<void()> done) {
-    drain(grace, grace / 2, std::move(done));
-  }
+  void drain(Nanos grace, Function<void()> done) { drain(grace, grace / 2, std::move(done)); }
   // `notice`: how long, but at most a second, a connection without a request may still send one.
-  void drain(Nanos grace, Nanos notice, std::move_only_function<void()> done);
+  void drain(Nanos grace, Nanos notice, Function<void()> done);
   // Any thread may read it.
   const ServerCounters& counters() const { return counters_; }
   // Returns whether it has neither a connection, nor a record to log.
@@ -169,7 +167,7 @@ class ServerCore {
   HeadLimits head_limits_;
   ExchangePool* pool_ = nullptr;
   std::vector<Listener> listeners_;
-  std::move_only_function<void(Stream stream, const Address& peer)> shake_hands_;
+  Function<void(Stream stream, const Address& peer)> shake_hands_;
   List<ServerConnection> connections_;
   ServerConnection* next_visited_ = nullptr;
   std::list<Connecting> proxy_headers_;  // Being read, before TLS.
@@ -191,7 +189,7 @@ class ServerCore {
   bool is_draining_ = false;
   bool reads_clock_ = false;  // For each request.
   unsigned turns_to_idle_ = 0;  // Turns until idle connections are closed; 0: not scheduled.
-  std::vector<std::move_only_function<void()>> on_drained_;  // The callbacks passed to drain().
+  std::vector<Function<void()>> on_drained_;  // The callbacks passed to drain().
   Lifetime lifetime_;
 };
 

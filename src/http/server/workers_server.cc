@@ -99,8 +99,7 @@ ServerMetrics WorkersServer::metrics() const {
 
 void WorkersServer::drain(Nanos grace) const { state_->server().drain(grace); }
 
-std::error_code WorkersServer::drain(Nanos grace, Loop& loop,
-                                     std::move_only_function<void()> done) const {
+std::error_code WorkersServer::drain(Nanos grace, Loop& loop, Function<void()> done) const {
   return state_->server().drain(grace, loop, std::move(done));
 }
 

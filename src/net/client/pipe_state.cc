@@ -141,7 +141,7 @@ void PipeState::close() {
   fail_all(waiting_, cancelled);
 }
 
-void PipeState::drain(std::move_only_function<void()> done) {
+void PipeState::drain(Function<void()> done) {
   is_draining_ = true;
   std::swap(done_, done);
   settle_.feed();

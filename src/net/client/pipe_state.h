@@ -8,6 +8,7 @@
 #include "base/abandonable.h"
 #include "base/fifo.h"
 #include "base/slab.h"
+#include "spate/function.h"
 #include "spate/hooks.h"
 #include "spate/net/request_pipe.h"
 #include "spate/timer.h"
@@ -43,7 +44,7 @@ class PipeState final : private StreamHandler, private Abandonable<PipeState> {
   void connect();
   void reset();
   void close();
-  void drain(std::move_only_function<void()> done);
+  void drain(Function<void()> done);
 
   bool is_connected() const { return phase_ == Phase::ready && stream_.is_writable(); }
   Client::State state() const { return client_.state(); }
@@ -130,7 +131,7 @@ class PipeState final : private StreamHandler, private Abandonable<PipeState> {
   bool is_closed_ = false;
   bool is_draining_ = false;
   bool was_full_ = false;
-  std::move_only_function<void()> done_;
+  Function<void()> done_;
   Timer settle_;
   Timer deadlines_;
   Cleanup loop_ends_;

@@ -35,7 +35,7 @@ std::error_code AnyRequestPipe::send(Bytes bytes) {
 void AnyRequestPipe::connect() { tell(own(), &PipeState::connect); }
 void AnyRequestPipe::reset() { tell(own(), &PipeState::reset); }
 void AnyRequestPipe::close() { tell(own(), &PipeState::close); }
-void AnyRequestPipe::drain(std::move_only_function<void()> done) {
+void AnyRequestPipe::drain(Function<void()> done) {
   if (own() != nullptr) state_->drain(std::move(done));
 }
 

@@ -2,18 +2,18 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string_view>
 #include <vector>
 
 #include "spate/error.h"
+#include "spate/function.h"
 #include "spate/net/connect.h"
 #include "sys/descriptor.h"
 
 namespace spate {
 
 // Called once, from the loop and never from inside connect_socket(). It may destroy the Connecting.
-using OnSocket = std::move_only_function<void(Result<sys::Descriptor>)>;
+using OnSocket = Function<void(Result<sys::Descriptor>)>;
 
 Connecting connect_socket(Loop& loop, const std::vector<Address>& addresses, OnSocket callback,
                           const ConnectOptions& options);

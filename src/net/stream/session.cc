@@ -135,7 +135,7 @@ bool SessionList::visit_each(Visitor visitor, void* context) {
   return visit.has_list();
 }
 
-void SessionList::drain(Nanos grace, std::move_only_function<void()> done) {
+void SessionList::drain(Nanos grace, Function<void()> done) {
   drained_by_ = deadline_after(loop().now(), grace);
   ++drains_;
   if (done) {

@@ -23,7 +23,7 @@ namespace {
 // Owned by itself, on the loop's thread.
 class Notice {
  public:
-  Notice(Loop& loop, std::shared_ptr<DrainGate> gate, std::move_only_function<void()> done)
+  Notice(Loop& loop, std::shared_ptr<DrainGate> gate, Function<void()> done)
       : gate_(std::move(gate)),
         done_(std::move(done)),
         all_drained_(loop, [this] { call(); }),
@@ -43,13 +43,13 @@ class Notice {
 
  private:
   void call() {
-    std::move_only_function<void()> done = std::move(done_);
+    Function<void()> done = std::move(done_);
     delete this;
     if (done) done();
   }
 
   const std::shared_ptr<DrainGate> gate_;
-  std::move_only_function<void()> done_;
+  Function<void()> done_;
   Async all_drained_;
   Cleanup end_of_loop_;
 };
@@ -70,7 +70,7 @@ class DrainTicketState {
   const std::shared_ptr<DrainGate> gate_;
 };
 
-Result<DrainTicket> notify_when_drained(Loop& loop, std::move_only_function<void()> done) {
+Result<DrainTicket> notify_when_drained(Loop& loop, Function<void()> done) {
   auto gate = std::make_shared<DrainGate>();
   auto ticket = std::make_shared<DrainTicketState>(gate);
   std::unique_ptr<Notice> notice(new (std::nothrow)

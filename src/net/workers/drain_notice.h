@@ -2,9 +2,9 @@
 // threads.
 #pragma once
 
-#include <functional>
 
 #include "spate/error.h"
+#include "spate/function.h"
 #include "spate/loop.h"
 #include "spate/net/workers_server.h"
 
@@ -12,6 +12,6 @@ namespace spate {
 
 // Keeps `loop` alive until `done` was called. If `loop` is destroyed first, `done` is destroyed
 // uncalled. Errors: ENOMEM. Called on the loop's thread.
-Result<DrainTicket> notify_when_drained(Loop& loop, std::move_only_function<void()> done);
+Result<DrainTicket> notify_when_drained(Loop& loop, Function<void()> done);
 
 }  // namespace spate

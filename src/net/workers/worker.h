@@ -16,6 +16,7 @@
 #include "net/listen/shared_limit.h"
 #include "net/stream/counted_transport.h"
 #include "net/stream/loop_streams.h"
+#include "spate/function.h"
 #include "spate/net/workers.h"
 #include "spate/timer.h"
 #include "sys/thread.h"
@@ -25,7 +26,7 @@ namespace spate {
 // An Acceptor that passes each connection to a worker, which counts it.
 class SocketAcceptor final : public Acceptor {
  public:
-  using OnSocket = std::move_only_function<void(sys::Descriptor socket, const Address& peer)>;
+  using OnSocket = Function<void(sys::Descriptor socket, const Address& peer)>;
 
  private:
   friend class Acceptor;

@@ -157,8 +157,7 @@ bool WorkersServer::has_stopped() const { return core_->has_stopped(); }
 void WorkersServer::close() const { core_->close(); }
 void WorkersServer::drain(Nanos grace) const { core_->drain(grace, nullptr); }
 
-std::error_code WorkersServer::drain(Nanos grace, Loop& loop,
-                                     std::move_only_function<void()> done) const {
+std::error_code WorkersServer::drain(Nanos grace, Loop& loop, Function<void()> done) const {
   const Result<DrainTicket> ticket = notify_when_drained(loop, std::move(done));
   if (!ticket) return ticket.error();
   core_->drain(grace, *ticket);

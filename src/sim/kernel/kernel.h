@@ -20,6 +20,7 @@
 #include "sim/kernel/history.h"
 #include "sim/kernel/processes.h"
 #include "sim/kernel/thread.h"
+#include "spate/function.h"
 #include "spate/offload.h"
 #include "spate/time.h"
 
@@ -72,7 +73,7 @@ enum class Purpose : std::uint64_t {
 // Kernel is the base of one.
 class Kernel {
  public:
-  using ScheduledEvent = std::move_only_function<void()>;
+  using ScheduledEvent = Function<void()>;
 
   // Simulated descriptors begin here; lower ones are the system's.
   static constexpr int kFirstDescriptor = 1024;

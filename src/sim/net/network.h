@@ -22,6 +22,7 @@
 #include "sim/net/socket_address.h"
 #include "sim/net/tcp.h"
 #include "sim/net/zone.h"
+#include "spate/function.h"
 #include "spate/sim/link.h"
 
 namespace spate::sim {
@@ -109,7 +110,7 @@ class Network {
   void forget(std::uint64_t id);
   // Calls `arrive` with the connection when the segment has arrived, unless the connection is gone
   // by then.
-  using Arrival = std::move_only_function<void(Connection&)>;
+  using Arrival = Function<void(Connection&)>;
   void send(Connection& connection, Side from, SegmentHeader header, Arrival arrive);
 
   // Returns whether the other end would respond now.
