@@ -63,8 +63,8 @@ TEST_P(ForkedStreams, LeaveParentConnectionsUnaffected) {
   const pid_t pid = ::fork();
   if (pid == 0) {
     leave(loop, [&] {
-      pair = {};
-      busy = {};
+      pair = decltype(pair)();
+      busy = decltype(busy)();
     });
   }
   int status = -1;
