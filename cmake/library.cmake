@@ -31,6 +31,16 @@ function(spate_has_room room result)
   endforeach()
 endfunction()
 
+# Where src/sys and src/backend differ between systems: the directory of src/sys with this system's
+# headers and sources, and the sources of other systems.
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  set(SPATE_SYSTEM linux)
+  set(SPATE_FOREIGN_SOURCES "/src/sys/bsd/|/src/backend/kqueue\\.cc$")
+else()
+  set(SPATE_SYSTEM bsd)
+  set(SPATE_FOREIGN_SOURCES "/src/sys/linux/|/src/backend/(epoll|io_uring)\\.cc$")
+endif()
+
 # The sources of one library, "spate" or a room, without tests and their helpers.
 function(spate_sources_of library result)
   if(library STREQUAL "spate")
@@ -42,6 +52,7 @@ function(spate_sources_of library result)
   endif()
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   list(FILTER sources EXCLUDE REGEX "/src/(.*/)?testing/")
+  list(FILTER sources EXCLUDE REGEX "${SPATE_FOREIGN_SOURCES}")
   if(library STREQUAL "http")
     spate_inspector_page(page)
     list(APPEND sources ${page})
@@ -85,7 +96,9 @@ function(spate_add_library name)
     add_library(spate::${name} ALIAS ${library}_static)
   endif()
   set(map ${PROJECT_SOURCE_DIR}/src/c/exports.map)  # The functions of C have a version.
-  target_link_options(${library}_shared PRIVATE -Wl,--version-script=${map})
+  if(NOT APPLE)
+    target_link_options(${library}_shared PRIVATE -Wl,--version-script=${map})
+  endif()
   set_target_properties(${library}_shared PROPERTIES LINK_DEPENDS ${map})
   set(SPATE_LIBRARIES ${SPATE_LIBRARIES} ${library} PARENT_SCOPE)
 endfunction()
@@ -110,15 +123,24 @@ function(spate_interface target)
   endif()
 endfunction()
 
+# Lets a target include the headers of src/ that this system has.
+function(spate_internal_headers target)
+  # -iquote and not -I: src/sys/ must never be found for the C library's <sys/...>.
+  target_compile_options(${target} PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/src"
+    "SHELL:-iquote ${PROJECT_SOURCE_DIR}/src/sys/${SPATE_SYSTEM}")
+  if(APPLE)  # Its headers have IPv6's control messages only then.
+    target_compile_definitions(${target} PRIVATE __APPLE_USE_RFC_3542)
+  endif()
+endfunction()
+
 # How spate's own code, library or test, is compiled.
 function(spate_own_code target)
   spate_warnings(${target})
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions> $<$<COMPILE_LANGUAGE:CXX>:-fno-rtti>)
-  # -iquote and not -I: src/sys/ must never be found for the C library's <sys/...>.
-  target_compile_options(${target} PRIVATE
-    "SHELL:-iquote ${PROJECT_SOURCE_DIR}/src" "SHELL:-iquote ${PROJECT_SOURCE_DIR}")
+  spate_internal_headers(${target})
+  target_compile_options(${target} PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}")
 endfunction()
 
 # A target that compiles a library's sources.

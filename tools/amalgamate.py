@@ -3,9 +3,9 @@
 
 For extensions that have to carry their own copy: DIRECTORY gets spate.cc and spate.h, the loop with
 its C interface, which need nothing but a compiler (g++ -std=c++23 -c spate.cc). It contains the
-loop and all watchers, without the network, which needs c-ares. With --libev it gets spate_ev.cc and
-spate_ev.h, the drop-in libev for programs that have libev compiled in: docs/drop-in.md. Nothing is
-exported when they are compiled with -fvisibility=hidden.
+loop and all watchers for Linux, without the network, which needs c-ares. With --libev it gets
+spate_ev.cc and spate_ev.h, the drop-in libev for programs that have libev compiled in:
+docs/drop-in.md. Nothing is exported when they are compiled with -fvisibility=hidden.
 """
 
 import argparse
@@ -14,10 +14,10 @@ import re
 import sys
 
 # In the order of compilation; all sources of each except tests.
-DIRECTORIES = ("src/base", "src/sys", "src/backend", "src/core")
+DIRECTORIES = ("src/base", "src/sys", "src/sys/linux", "src/backend", "src/core")
 SOURCES = ("src/net/names/name_error.cc",)
 C = "src/c"
-NOT_IN_IT = re.compile(r"_test\.cc$")
+NOT_IN_IT = re.compile(r"_test\.cc$|^kqueue\.cc$")
 # Files that only a shared library needs: the recorded sizes of structs, the program's allocator
 # below everything, the names of libevent.
 LIBEV = ("compat/libev", "compat/libev_source")
@@ -35,7 +35,7 @@ NODE_ROOM, NO_ROOM = "compat/libev_source/node_room.h", "include/spate/node_room
 NETWORK = re.compile(r'^#include "spate_(net|tls)\.h"', re.M)
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"')
-ROOTS = ("src", "include", ".")
+ROOTS = ("src", "src/sys/linux", "include", ".")
 
 
 def sources_in(root, directory):

@@ -17,6 +17,9 @@ TREE = {
     "src/base/a_test.cc": "int tested;\n",
     "src/sys/b.cc": "#include \"base/a.h\"\n#include \"c.h\"\nint b() { return a(); }\n",
     "src/sys/c.h": "int c;\n",
+    "src/sys/linux/f.cc": "#include \"sys/g.h\"\nint f;\n",
+    "src/sys/linux/sys/g.h": "int g;\n",
+    "src/sys/bsd/sys/g.h": "int foreign;\n",
     "src/backend/d.cc": "int d;\n",
     "src/core/e.cc": "int e;\n",
     "src/net/names/name_error.cc": "int names;\n",
@@ -64,8 +67,9 @@ class Amalgamate(unittest.TestCase):
         made = self.made()
         self.assertEqual(made.count("int a();"), 1)
         for name in ("int a() {", "int b() {", "int c;", "int d;", "int e;", "int names;",
-                     "int spate_one() {", "#include <vector>"):
+                     "int f;", "int g;", "int spate_one() {", "#include <vector>"):
             self.assertIn(name, made)
+        self.assertNotIn("foreign", made)
 
     def test_leaves_out_tests_and_the_network(self):
         made = self.made()

@@ -72,8 +72,8 @@ def compiled(compiler):
         members = []
         for name in COMPILED:
             out = os.path.join(directory, "out.o")
-            subprocess.run([compiler, *DISTRIBUTIONS, "-I", "include", "-iquote", "src", "-c", name,
-                            "-o", out], check=True, cwd=ROOT)
+            subprocess.run([compiler, *DISTRIBUTIONS, "-I", "include", "-iquote", "src", "-iquote",
+                            "src/sys/linux", "-c", name, "-o", out], check=True, cwd=ROOT)
             members += symbols_of(out)
         return members
 

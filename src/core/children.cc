@@ -5,6 +5,7 @@
 
 #include "core/loop_core.h"
 #include "spate/time.h"
+#include "sys/pidfd.h"
 #include "sys/process.h"
 #include "sys/signal.h"
 

@@ -1,11 +1,14 @@
 #include "core/path_watch.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstring>
 
 #include "core/loop_core.h"
+#include "sys/file_system.h"
 #include "sys/inotify.h"
+#include "sys/path.h"
 
 namespace spate {
 
@@ -54,18 +57,18 @@ constexpr int kAttempts = 8;
 }  // namespace
 
 FileStatus file_status_of(const struct stat& status) {
-  return {
-      .device = status.st_dev,
-      .inode = status.st_ino,
-      .links = status.st_nlink == 0 ? 1 : status.st_nlink,  // Some file systems do not count links.
-      .special_device = status.st_rdev,
-      .size = status.st_size,
-      .mode = status.st_mode,
-      .uid = status.st_uid,
-      .gid = status.st_gid,
-      .accessed = to_time(status.st_atim),
-      .modified = to_time(status.st_mtim),
-      .changed = to_time(status.st_ctim)};
+  return {.device = static_cast<std::uint64_t>(status.st_dev),
+          .inode = status.st_ino,
+          .links =
+              std::max<std::uint64_t>(status.st_nlink, 1),  // Some file systems do not count links.
+          .special_device = static_cast<std::uint64_t>(status.st_rdev),
+          .size = status.st_size,
+          .mode = status.st_mode,
+          .uid = status.st_uid,
+          .gid = status.st_gid,
+          .accessed = to_time(sys::accessed(status)),
+          .modified = to_time(sys::modified(status)),
+          .changed = to_time(sys::changed(status))};
 }
 
 PathWatch::PathWatch(LoopCore& loop) : loop_(loop) {
@@ -221,17 +224,8 @@ void PathWatch::do_without_inotify() {
 }
 
 void PathWatch::on_inotify() {
-  alignas(inotify_event) char buffer[4096];
-  for (;;) {
-    const long size = sys::read(inotify_.get(), buffer, sizeof(buffer));
-    if (size <= 0) return;
-    for (const char* at = buffer; at < buffer + size;) {
-      const auto* event = reinterpret_cast<const inotify_event*>(at);
-      on_watch_event(event->wd, (event->mask & IN_IGNORED) != 0);
-      at += sizeof(inotify_event) + event->len;
-    }
-    if (size < static_cast<long>(sizeof(buffer) / 2)) return;
-  }
+  sys::for_each_change(inotify_.get(),
+                       [this](int watch, bool is_gone) { on_watch_event(watch, is_gone); });
 }
 
 // Watch -1 means that events were lost: anything may have changed.

@@ -7,7 +7,7 @@
 
 #include "spate/stat.h"
 #include "sys/descriptor.h"
-#include "sys/inotify.h"
+#include "sys/path.h"
 
 namespace spate {
 

@@ -4,6 +4,7 @@
 
 #include "core/loop_core.h"
 #include "core/user_code.h"
+#include "sys/clock_change.h"
 
 namespace spate {
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <system_error>
 
-#include "sys/descriptor.h"
+#include "sys/bell.h"
 #include "sys/process.h"
 
 namespace spate {
@@ -19,15 +19,13 @@ class Wakeup {
  public:
   // Opens it, or reopens it in the child of a fork.
   std::error_code open() {
-    const long fd = sys::create_eventfd();
-    if (fd < 0) return sys::error_code(fd);
-    eventfd_ = sys::Descriptor(fd);
+    if (const long result = bell_.open(); result < 0) return sys::error_code(result);
     fork_generation_ = sys::fork_generation();
     state_.store(kAwake);
     return {};
   }
   // Readable from a wake-up until drain().
-  int fd() const { return eventfd_.get(); }
+  int fd() const { return bell_.fd(); }
 
   // The loop's thread.
   void announce_sleep() { state_.store(kSleeping); }
@@ -39,27 +37,21 @@ class Wakeup {
     if (state != kAwake) state_.store(kAwake);
     return state == kWoken;
   }
-  void drain() {
-    std::uint64_t count;
-    // If it is empty already, nothing needs to be done.
-    sys::read(eventfd_.get(), &count, sizeof(count));
-  }
+  void drain() { bell_.silence(); }
 
   // Any thread, any signal handler.
   void wake() noexcept {
     if (state_.load() != kSleeping || state_.exchange(kWoken) != kSleeping) return;
     if (fork_generation_ != sys::fork_generation()) return;  // The sleeping loop is the parent's.
     writes_.fetch_add(1, std::memory_order_relaxed);
-    const std::uint64_t one = 1;
-    while (sys::write(eventfd_.get(), &one, sizeof(one)) == -EINTR) {
-    }
+    bell_.ring();
   }
   std::uint64_t writes() const { return writes_.load(std::memory_order_relaxed); }
 
  private:
   enum State : int { kAwake, kSleeping, kWoken };
 
-  sys::Descriptor eventfd_;
+  sys::Bell bell_;
   std::atomic<int> state_{kAwake};
   std::atomic<std::uint64_t> writes_{0};
   std::uint32_t fork_generation_ = 0;

@@ -6,7 +6,7 @@
 
 #include "core/path_watch.h"
 #include "sys/file_io.h"
-#include "sys/inotify.h"
+#include "sys/path.h"
 #include "sys/random.h"
 
 namespace spate::file_work {

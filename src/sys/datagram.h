@@ -1,24 +1,22 @@
 // Packets in batches, and their control messages.
 #pragma once
 
-#include <linux/udp.h>
-
 #include <cstdint>
-#include <span>
 
+#include "sys/datagram_calls.h"
 #include "sys/socket.h"
 
 namespace spate::sys {
 
 inline bool is_udp(int fd) {
   int protocol = 0;
-  return get_option(fd, SOL_SOCKET, SO_PROTOCOL, protocol) >= 0 && protocol == IPPROTO_UDP;
+  return find_protocol(fd, protocol) >= 0 && protocol == IPPROTO_UDP;
 }
 
-// Returns whether UDP_GRO is on: the kernel joins incoming packets.
+// Returns whether the kernel joins incoming packets.
 inline bool joins_arrivals(int fd) {
   int on = 0;
-  return get_option(fd, IPPROTO_UDP, UDP_GRO, on) >= 0 && on != 0;
+  return get_option(fd, IPPROTO_UDP, kJoinArrivals, on) >= 0 && on != 0;
 }
 
 // The control messages of a received packet.
@@ -33,18 +31,6 @@ PacketInfo packet_info(msghdr& message);
 // Room for all of these, for both families at once, as dual-stack sockets have them, and for other
 // control messages that an adopted socket may have enabled.
 inline constexpr std::size_t kControlSpace = 320;
-
-inline long receive_messages(int fd, std::span<mmsghdr> messages) {
-  if (const int error = injected(SystemCall::receive)) return -error;
-  return result_of(::recvmmsg(fd, messages.data(), static_cast<unsigned>(messages.size()),
-                              MSG_DONTWAIT, nullptr));
-}
-
-inline long send_messages(int fd, std::span<mmsghdr> messages) {
-  if (const int error = injected(SystemCall::send)) return -error;
-  return result_of(
-      ::sendmmsg(fd, messages.data(), static_cast<unsigned>(messages.size()), MSG_NOSIGNAL));
-}
 
 // Removes an error from the socket's queue (IP_RECVERR, MSG_ERRQUEUE). Returns its errno, 0 for a
 // notification that is not an error (a timestamp, a completed copy), or a negated errno: -EAGAIN if
@@ -82,6 +68,11 @@ long path_mtu(int fd, bool is_ipv6);
 // network order, & mask) % count, counted in the order of bind(); the first for a packet that ends
 // before. `fd` is any socket of the group. Needs no privilege.
 long steer_group(int fd, std::uint16_t offset, std::uint32_t mask, std::uint32_t count);
+// Joins or leaves a multicast group, an address of `size` bytes. Interface 0: the kernel's choice.
+long change_membership(int fd, const sockaddr& group, std::size_t size, std::uint32_t interface,
+                       bool join);
+// Selects the interface for multicast packets; of both families for an IPv6 socket that has both.
+long set_multicast_interface(int fd, bool is_ipv6, std::uint32_t interface);
 // Returns how many packets did not fit into the receive buffer, or a negated errno.
 long dropped_packets(int fd);
 

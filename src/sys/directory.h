@@ -2,22 +2,20 @@
 #pragma once
 
 #include <dirent.h>
-#include <linux/magic.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/vfs.h>
 
 #include <cstdint>
 
 #include "sys/descriptor.h"
+#include "sys/file_system.h"
+#include "sys/path.h"
 
 namespace spate::sys {
 
 // Opens a root for open_beneath(); it cannot be read.
 inline long open_root(const char* path) {
   if (const int error = injected(SystemCall::open)) return -error;
-  return opened(::open(path, O_PATH | O_DIRECTORY | O_CLOEXEC));
+  return opened(::open(path, kToPass));
 }
 
 // Opens a directory to list it.
@@ -27,32 +25,12 @@ inline long open_to_list(const char* path, bool follow) {
   return opened(::openat(AT_FDCWD, path, flags));
 }
 
-// The file may be of any kind: a pipe without a writer must not block, and a terminal must not
-// become the controlling one.
-inline constexpr int kToRead = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-
-// Whether a call may wait for a disk.
-enum class Waiting : std::uint8_t { allowed, never };
-
-// Opens for reading. Neither `path` nor a link in it can leave `root` (-EXDEV). Needs Linux 5.6,
-// otherwise -ENOSYS; -EAGAIN while directories are being moved.
-// With Waiting::never, -EAGAIN also if a name is not in the kernel's cache, and -EXDEV at a mount
-// point. Needs Linux 5.12, otherwise -EINVAL.
-inline long open_beneath(int root, const char* path, Waiting waiting) {
-  if (const int error = injected(SystemCall::open)) return -error;
-  open_how how{};
-  how.flags = kToRead;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-  if (waiting == Waiting::never) how.resolve |= RESOLVE_CACHED | RESOLVE_NO_XDEV;
-  return opened(::syscall(SYS_openat2, root, path, &how, sizeof(how)));
-}
-
 // Opens one name in a directory, without following a link: a directory on the way, or the file for
 // reading.
 enum class Step : std::uint8_t { through, to };
 inline long open_step(int directory, const char* name, Step step) {
   if (const int error = injected(SystemCall::open)) return -error;
-  const int flags = step == Step::to ? kToRead : O_PATH | O_DIRECTORY | O_CLOEXEC;
+  const int flags = step == Step::to ? kToRead : kToPass;
   return opened(::openat(directory, name, flags | O_NOFOLLOW));
 }
 
@@ -78,38 +56,12 @@ inline FileStatus::Kind kind_of(mode_t mode) {
 inline FileStatus status_from(const struct stat& status) {
   return {.kind = kind_of(status.st_mode),
           .size = static_cast<std::uint64_t>(status.st_size),
-          .seconds = status.st_mtim.tv_sec,
-          .nanoseconds = status.st_mtim.tv_nsec,
-          .changed_seconds = status.st_ctim.tv_sec,
-          .changed_nanoseconds = status.st_ctim.tv_nsec,
+          .seconds = modified(status).tv_sec,
+          .nanoseconds = modified(status).tv_nsec,
+          .changed_seconds = changed(status).tv_sec,
+          .changed_nanoseconds = changed(status).tv_nsec,
           .device = static_cast<std::uint64_t>(status.st_dev),
           .inode = static_cast<std::uint64_t>(status.st_ino)};
-}
-
-// Where the files of a file system are.
-enum class Medium : std::uint8_t {
-  memory,
-  disk,   // Opening a file whose name is cached, and its status, need no I/O.
-  other,  // Unknown, or each call may be a request to a server.
-};
-
-// Returns the medium of the file system of an open file or directory.
-inline Medium medium_of(int fd) {
-  struct statfs found{};
-  if (::fstatfs(fd, &found) != 0) return Medium::other;
-  switch (static_cast<std::uint32_t>(found.f_type)) {
-    case TMPFS_MAGIC:
-    case RAMFS_MAGIC:
-      return Medium::memory;
-    case EXT4_SUPER_MAGIC:  // Also ext2 and ext3.
-    case BTRFS_SUPER_MAGIC:
-    case F2FS_SUPER_MAGIC:
-    case XFS_SUPER_MAGIC:
-    case OVERLAYFS_SUPER_MAGIC:
-      return Medium::disk;
-    default:
-      return Medium::other;
-  }
 }
 
 inline long status_of(int fd, FileStatus& status) {
@@ -143,7 +95,7 @@ class Directory {
   }
 
   bool is_open() const { return stream_ != nullptr; }
-  int fd() const { return ::dirfd(stream_); }
+  int fd() const { return dirfd(stream_); }
   // Returns nullptr at the end. Valid until the next call.
   const char* next() {
     entry_ = ::readdir(stream_);

@@ -1,8 +1,11 @@
 // Processes and threads: ids, forks, and the end of children.
 #pragma once
 
-#include <sys/syscall.h>
+#include <signal.h>
 #include <sys/wait.h>
+#ifdef __APPLE__
+#include <crt_externs.h>
+#endif
 
 #include <cstdint>
 #include <cstdlib>
@@ -10,6 +13,10 @@
 
 #include "spate/export.h"
 #include "sys/descriptor.h"
+
+#ifndef __APPLE__
+extern "C" char** environ;  // Only some C libraries declare it.
+#endif
 
 namespace spate::sys {
 
@@ -27,7 +34,11 @@ inline std::string_view environment_value(const char* name) {
 }
 
 // Returns all variables, up to nullptr. Valid as above.
+#ifdef __APPLE__
+inline char* const* environment() { return *::_NSGetEnviron(); }
+#else
 inline char* const* environment() { return ::environ; }
+#endif
 
 // pthread_atfork(): the functions are called before each fork(), and after it in the parent and in
 // the child.
@@ -37,12 +48,6 @@ bool at_fork(void (*prepare)(), void (*parent)(), void (*child)());
 inline std::uintptr_t thread_identity() {
   static thread_local char here;
   return reinterpret_cast<std::uintptr_t>(&here);
-}
-
-// Returns a descriptor that becomes readable when the process ends. -ENOSYS before Linux 5.3.
-inline long pidfd_open(int pid) {
-  if (const int error = injected(SystemCall::pidfd_open)) return -error;
-  return opened(::syscall(SYS_pidfd_open, pid, 0));
 }
 
 // Reads one state change of exactly this child, without blocking or reaping. Returns 1 with

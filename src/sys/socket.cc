@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 
 #include <charconv>
@@ -28,11 +27,11 @@ int environment_number(const char* name) {
 class PipeSignalTaken {
  public:
   PipeSignalTaken() {
-    ::sigemptyset(&pipe_signal_);
-    ::sigaddset(&pipe_signal_, SIGPIPE);
+    sigemptyset(&pipe_signal_);
+    sigaddset(&pipe_signal_, SIGPIPE);
     sigset_t waiting;
     ::sigpending(&waiting);
-    was_waiting_ = ::sigismember(&waiting, SIGPIPE) == 1;
+    was_waiting_ = sigismember(&waiting, SIGPIPE) == 1;
     ::pthread_sigmask(SIG_BLOCK, &pipe_signal_, &before_);
   }
   ~PipeSignalTaken() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
@@ -41,9 +40,8 @@ class PipeSignalTaken {
 
   // Returns the result of a call for `size` bytes. A partial write may also cause the signal.
   long from(long result, std::size_t size) {
-    const timespec at_once{};
     const bool is_whole = result >= 0 && static_cast<std::size_t>(result) == size;
-    if (!is_whole && !was_waiting_) ::sigtimedwait(&pipe_signal_, nullptr, &at_once);
+    if (!is_whole && !was_waiting_) take_signal(pipe_signal_);
     return result;
   }
 
@@ -84,9 +82,8 @@ long write_without_signal(int fd, const iovec* parts, int count) {
 long send_file_without_signal(int fd, int file, std::int64_t offset, std::size_t size) {
   if (const int error = injected(SystemCall::send_file)) return -error;
   PipeSignalTaken taken;
-  off_t position = offset;
   size = shortened(SystemCall::send_file, size);
-  return taken.from(result_of(::sendfile(fd, file, &position, size)), size);
+  return taken.from(result_of(send_file(fd, file, offset, size)), size);
 }
 
 void attach_descriptors(msghdr& message, DescriptorRoom& room, std::span<const int> descriptors) {

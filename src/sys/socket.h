@@ -16,17 +16,18 @@
 #include <span>
 
 #include "sys/descriptor.h"
+#include "sys/socket_calls.h"
 
 namespace spate::sys {
 
 inline long open_socket(int family, int type) {
   if (const int error = injected(SystemCall::socket)) return -error;
-  return opened(::socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  return opened(new_socket(family, type));
 }
 
 inline long open_pair(int (&fds)[2], int type = SOCK_STREAM) {
   if (const int error = injected(SystemCall::socket)) return -error;
-  return opened_pair(::socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), fds);
+  return opened_pair(new_pair(type, fds), fds);
 }
 
 // Converts a span of bytes to an iovec, which has the same layout. The kernel does not change the
@@ -63,7 +64,7 @@ inline long connect(int fd, const void* address, std::size_t size) {
 // `size` is the room for the peer's address, and then the size of the address.
 inline long accept(int fd, void* peer, socklen_t& size) {
   if (const int error = injected(SystemCall::accept)) return -error;
-  return opened(::accept4(fd, static_cast<sockaddr*>(peer), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  return opened(new_accepted(fd, static_cast<sockaddr*>(peer), size));
 }
 
 inline long local_address(int fd, SystemAddress& address) {
@@ -94,25 +95,25 @@ inline bool is_quiet(int fd) {
 
 inline long receive_message(int fd, msghdr& message, int flags) {
   if (const int error = injected(SystemCall::receive)) return -error;
-  return result_of(::recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC));
+  return result_of(receive_closing_on_exec(fd, message, flags));
 }
 
 inline long send(int fd, const void* data, std::size_t size) {
   if (const int error = injected(SystemCall::send)) return -error;
-  return result_of(::send(fd, data, shortened(SystemCall::send, size), MSG_NOSIGNAL));
+  return result_of(::send(fd, data, shortened(SystemCall::send, size), kNoSignal));
 }
 
 // Sends to `address`, or without one to the connected peer.
 inline long send_to(int fd, const void* data, std::size_t size, const void* address,
                     std::size_t address_size) {
   if (const int error = injected(SystemCall::send)) return -error;
-  return result_of(::sendto(fd, data, size, MSG_NOSIGNAL, static_cast<const sockaddr*>(address),
+  return result_of(::sendto(fd, data, size, kNoSignal, static_cast<const sockaddr*>(address),
                             static_cast<socklen_t>(address_size)));
 }
 
 inline long send_message(int fd, const msghdr& message) {
   if (const int error = injected(SystemCall::send)) return -error;
-  return result_of(::sendmsg(fd, &message, MSG_NOSIGNAL));
+  return result_of(::sendmsg(fd, &message, kNoSignal));
 }
 
 inline long shut_down_writing(int fd) {
@@ -141,7 +142,7 @@ long send_file_without_signal(int fd, int file, std::int64_t offset, std::size_t
 
 inline bool is_unix_socket(int fd) {
   int domain = 0;
-  return get_option(fd, SOL_SOCKET, SO_DOMAIN, domain) >= 0 && domain == AF_UNIX;
+  return find_domain(fd, domain) >= 0 && domain == AF_UNIX;
 }
 
 // Room for as many descriptors as the kernel allows per message (SCM_MAX_FD).
@@ -161,13 +162,13 @@ inline int family_of(const void* address) {
 
 inline int domain_of(int fd) {
   int domain = AF_UNSPEC;
-  get_option(fd, SOL_SOCKET, SO_DOMAIN, domain);
+  find_domain(fd, domain);
   return domain;
 }
 
 inline bool is_tcp(int fd) {
   int protocol = 0;
-  return get_option(fd, SOL_SOCKET, SO_PROTOCOL, protocol) >= 0 && protocol == IPPROTO_TCP;
+  return find_protocol(fd, protocol) >= 0 && protocol == IPPROTO_TCP;
 }
 
 // Returns false also if the option cannot be read.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sys/inherited.h"
+#include "sys/process.h"
 
 namespace spate::sys {
 
@@ -24,6 +25,41 @@ int add_close_from(FileActions* actions, int first) {
   }
 }
 
+// Returns ENOTSUP where the C library cannot do it.
+template <class FileActions>
+int add_change_of_directory(FileActions* actions, const char* path) {
+  if constexpr (requires { posix_spawn_file_actions_addchdir_np(actions, path); }) {
+    return posix_spawn_file_actions_addchdir_np(actions, path);
+  } else if constexpr (requires { posix_spawn_file_actions_addchdir(actions, path); }) {
+    return posix_spawn_file_actions_addchdir(actions, path);
+  } else {
+    return ENOTSUP;
+  }
+}
+
+// Flags of posix_spawn(): one that makes the child the leader of a session, 0 where the C library
+// has none, and one that closes all descriptors but those of the file actions.
+#ifdef POSIX_SPAWN_SETSID
+constexpr int kNewSession = POSIX_SPAWN_SETSID;
+#else
+constexpr int kNewSession = 0;
+#endif
+#ifdef POSIX_SPAWN_CLOEXEC_DEFAULT
+constexpr int kCloseAll = POSIX_SPAWN_CLOEXEC_DEFAULT;
+#else
+constexpr int kCloseAll = 0;
+#endif
+
+// Needed where kCloseAll is not 0.
+template <class FileActions>
+int add_inherited(FileActions* actions, int number) {
+  if constexpr (requires { posix_spawn_file_actions_addinherit_np(actions, number); }) {
+    return posix_spawn_file_actions_addinherit_np(actions, number);
+  } else {
+    return 0;
+  }
+}
+
 // The file actions of posix_spawn(), which the child performs before exec. All functions return 0
 // or an errno.
 class Actions {
@@ -34,15 +70,13 @@ class Actions {
   Actions& operator=(const Actions&) = delete;
   ~Actions() { ::posix_spawn_file_actions_destroy(&actions_); }
 
-  int change_directory(const char* path) {
-    return ::posix_spawn_file_actions_addchdir_np(&actions_, path);
-  }
+  int change_directory(const char* path) { return add_change_of_directory(&actions_, path); }
   // Adds dup2() to the child's `number`. A source that is itself one of its numbers is first moved
   // above them, because it might be overwritten before it is used.
   int assign(int number, int source) {
     if (source == SpawnRequest::kNull)
       return ::posix_spawn_file_actions_addopen(&actions_, number, "/dev/null", O_RDWR, 0);
-    if (source == SpawnRequest::kInherit) return 0;
+    if (source == SpawnRequest::kInherit) return add_inherited(&actions_, number);
     if (source == SpawnRequest::kClosed)
       return ::posix_spawn_file_actions_addclose(&actions_, number);
     if (source < count_ && source != number) {
@@ -52,7 +86,7 @@ class Actions {
     }
     return ::posix_spawn_file_actions_adddup2(&actions_, source, number);
   }
-  int close_others() { return add_close_from(&actions_, count_); }
+  int close_others() { return kCloseAll != 0 ? 0 : add_close_from(&actions_, count_); }
 
   const posix_spawn_file_actions_t* get() const { return &actions_; }
 
@@ -67,13 +101,13 @@ class Attributes {
   explicit Attributes(const SpawnRequest& request) {
     ::posix_spawnattr_init(&attributes_);
     sigset_t signals;
-    ::sigfillset(&signals);
+    sigfillset(&signals);
     ::posix_spawnattr_setsigdefault(&attributes_, &signals);
-    ::sigemptyset(&signals);
+    sigemptyset(&signals);
     ::posix_spawnattr_setsigmask(&attributes_, &signals);
-    int flags = POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK;
+    int flags = POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | kCloseAll;
     if (request.new_session) {
-      flags |= POSIX_SPAWN_SETSID;
+      flags |= kNewSession;
     } else if (request.new_group) {
       flags |= POSIX_SPAWN_SETPGROUP;
     }
@@ -95,6 +129,7 @@ class Attributes {
 // of exec is returned here.
 long spawn(const SpawnRequest& request) {
   if (const int error = injected(SystemCall::spawn)) return -error;
+  if (request.new_session && kNewSession == 0) return -ENOTSUP;
   const int count = static_cast<int>(request.descriptors.size());
   Actions actions(count);
   int error = request.directory == nullptr ? 0 : actions.change_directory(request.directory);
@@ -103,7 +138,8 @@ long spawn(const SpawnRequest& request) {
   if (error == 0) error = actions.close_others();
   if (error != 0) return -error;
   const Attributes attributes(request);
-  char* const* environment = request.environment == nullptr ? environ : request.environment;
+  char* const* environment =
+      request.environment == nullptr ? sys::environment() : request.environment;
   pid_t pid = -1;
   error = ::posix_spawnp(&pid, request.file, actions.get(), attributes.get(), request.arguments,
                          environment);

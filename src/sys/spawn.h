@@ -5,6 +5,7 @@
 #include <span>
 
 #include "sys/descriptor.h"
+#include "sys/socket_calls.h"
 
 namespace spate::sys {
 
@@ -41,7 +42,7 @@ void end_child(int pid);
 // Opens a pipe: fds[0] is for reading, fds[1] for writing. Both are close-on-exec.
 inline long open_pipe(int (&fds)[2]) {
   if (const int error = injected(SystemCall::pipe)) return -error;
-  return opened_pair(::pipe2(fds, O_CLOEXEC), fds);
+  return opened_pair(new_pipe(fds), fds);
 }
 
 }  // namespace spate::sys

@@ -1,12 +1,8 @@
 #include "sys/thread.h"
 
-#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include <climits>
 #include <memory>
 #include <new>
 #include <utility>
@@ -35,13 +31,6 @@ pthread_once_t end_key_once = PTHREAD_ONCE_INIT;
   if (std::exchange(has_end_key, false)) ::pthread_key_delete(end_key);
 }
 
-cpu_set_t allowed() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  ::sched_getaffinity(0, sizeof(set), &set);
-  return set;
-}
-
 }  // namespace
 
 long Thread::start(Body body, void* context) {
@@ -49,44 +38,13 @@ long Thread::start(Body body, void* context) {
   if (start == nullptr) return -ENOMEM;
   sigset_t all;
   sigset_t before;
-  ::sigfillset(&all);
+  sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   const int error = ::pthread_create(&id_, nullptr, run, start);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error != 0) delete start;
   runs_ = error == 0;
   return -error;
-}
-
-void Thread::set_name(std::string_view name) {
-  char cut[16] = {};
-  name.copy(cut, sizeof(cut) - 1);
-  ::pthread_setname_np(id_, cut);
-}
-
-void Thread::pin(unsigned index) {
-  const cpu_set_t set = allowed();
-  unsigned left = index % processors();
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &set) || left-- != 0) continue;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    ::pthread_setaffinity_np(id_, sizeof(one), &one);
-    return;
-  }
-}
-
-// The waiting thread may destroy the Latch once it is zero: the wake-up then goes to an address at
-// which no thread waits.
-void Latch::count_down() {
-  static_assert(sizeof(left_) == sizeof(int) && std::atomic<int>::is_always_lock_free);
-  if (left_.fetch_sub(1) == 1) ::syscall(SYS_futex, &left_, FUTEX_WAKE_PRIVATE, INT_MAX);
-}
-
-void Latch::wait() {
-  for (int left = left_.load(); left != 0; left = left_.load())
-    ::syscall(SYS_futex, &left_, FUTEX_WAIT_PRIVATE, left, nullptr);
 }
 
 void yield() { ::sched_yield(); }
@@ -102,12 +60,6 @@ void ThreadEnd::on_end(void* self) {
   auto* ending = static_cast<ThreadEnd*>(self);
   if (!std::exchange(ending->was_asked_, true) && ending->attach()) return;
   ending->end();
-}
-
-unsigned processors() {
-  const cpu_set_t set = allowed();
-  const int count = CPU_COUNT(&set);
-  return count > 0 ? static_cast<unsigned>(count) : 1;
 }
 
 }  // namespace spate::sys

@@ -9,6 +9,7 @@
 
 #include "spate/export.h"
 #include "sys/clock.h"
+#include "sys/latch.h"
 
 namespace spate::sys {
 
@@ -29,9 +30,11 @@ class Thread {
   }
   bool runs() const { return runs_; }
 
-  // Names the thread, truncated to 15 bytes, the limit of Linux.
+  // Names the thread, truncated to 15 bytes, the limit of Linux. macOS lets a thread name only
+  // itself: there it does nothing.
   SPATE_EXPORT void set_name(std::string_view name);
   // Pins it to the `index`-th of the processors that this process may use, modulo their number.
+  // Only Linux does.
   void pin(unsigned index);
 
  private:
@@ -55,23 +58,6 @@ class ThreadEnd {
   virtual void end() = 0;
 
   bool was_asked_ = false;
-};
-
-// As std::latch, of which a program has one copy, the library's or its own. The calls of this one
-// are always the library's (src/sim/calls/calls.txt).
-class Latch {
- public:
-  explicit Latch(int count) : left_(count) {}
-  Latch(const Latch&) = delete;
-  Latch& operator=(const Latch&) = delete;
-
-  // The last call may be the last use of the Latch.
-  void count_down();
-  // Waits until the count is zero.
-  void wait();
-
- private:
-  std::atomic<int> left_;
 };
 
 // Lets another thread run.

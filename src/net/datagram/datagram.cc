@@ -2,7 +2,6 @@
 #include "spate/net/datagram.h"
 
 #include <cerrno>
-#include <cstring>
 
 #include "net/datagram/datagram_socket.h"
 #include "net/socket_address.h"
@@ -38,7 +37,7 @@ bool is_ipv6(int fd) { return sys::domain_of(fd) == AF_INET6; }
 bool is_ip(int fd) { return sys::domain_of(fd) == AF_INET || is_ipv6(fd); }
 
 // Sets the options that must precede bind(), and enables control messages. An IPv6 socket also
-// carries IPv4, with IPv4's control messages.
+// carries IPv4, on Linux with IPv4's control messages.
 long prepare(int fd, const DatagramOptions& options) {
   const Option all[] = {
       {options.reuse_address, SOL_SOCKET, SO_REUSEADDR},
@@ -48,18 +47,19 @@ long prepare(int fd, const DatagramOptions& options) {
   if (const long result = set_all(fd, all); result < 0 || !is_ip(fd)) return result;
   const bool v6 = is_ipv6(fd);
   if (v6) sys::set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, int{options.v6_only});
+  const bool v4 = !v6 || sys::kHasOptionsOfBoth;
   const Option told[] = {
-      {options.local_address, IPPROTO_IP, IP_PKTINFO},
+      {options.local_address && v4, IPPROTO_IP, sys::kTellLocalAddress},
       {options.local_address && v6, IPPROTO_IPV6, IPV6_RECVPKTINFO},
-      {options.ecn, IPPROTO_IP, IP_RECVTOS},
+      {options.ecn && v4, IPPROTO_IP, sys::kTellTos},
       {options.ecn && v6, IPPROTO_IPV6, IPV6_RECVTCLASS},
   };
   if (const long result = set_all(fd, told); result < 0) return result;
   if (options.dont_fragment) {
     if (const long result = sys::forbid_fragments(fd, v6); result < 0) return result;
   }
-  // A kernel without UDP_GRO delivers packets one by one.
-  if (options.coalesce) sys::set_option(fd, IPPROTO_UDP, UDP_GRO, 1);
+  // A kernel that does not join packets delivers them one by one.
+  if (options.coalesce) sys::set_option(fd, IPPROTO_UDP, sys::kJoinArrivals, 1);
   return 0;
 }
 
@@ -78,11 +78,13 @@ DatagramOptions as_they_are(int fd, DatagramOptions options) {
   return options;
 }
 
-// Sets an option that has different names for IPv4 and IPv6. An IPv6 socket has both; IPv4's is
-// used for IPv4 peers.
+// Sets an option that has different names for IPv4 and IPv6. On Linux, an IPv6 socket has both;
+// IPv4's is used for IPv4 peers.
 std::error_code set_both(int fd, int v4_name, int v6_name, int value) {
-  long result = is_ipv6(fd) ? sys::set_option(fd, IPPROTO_IPV6, v6_name, value) : 0;
-  if (result >= 0) result = sys::set_option(fd, IPPROTO_IP, v4_name, value);
+  const bool v6 = is_ipv6(fd);
+  long result = v6 ? sys::set_option(fd, IPPROTO_IPV6, v6_name, value) : 0;
+  if (result >= 0 && (!v6 || sys::kHasOptionsOfBoth))
+    result = sys::set_option(fd, IPPROTO_IP, v4_name, value);
   return sys::error_code(result);
 }
 
@@ -95,12 +97,8 @@ std::error_code set_hops_of(int fd, int v4_name, int v6_name, int hops, int leas
 std::error_code change_membership(int fd, const Address& group, std::uint32_t interface,
                                   bool join) {
   if (!group.is_ip()) return sys::error_code(-EINVAL);
-  group_req request{};
-  request.gr_interface = interface;
-  std::memcpy(&request.gr_group, group.data(), group.size());
-  const bool v6 = group.family() == Address::Family::ipv6;
-  return sys::error_code(sys::set_option(fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP,
-                                         join ? MCAST_JOIN_GROUP : MCAST_LEAVE_GROUP, request));
+  const auto* system = static_cast<const sockaddr*>(group.data());
+  return sys::error_code(sys::change_membership(fd, *system, group.size(), interface, join));
 }
 
 }  // namespace
@@ -197,12 +195,7 @@ std::error_code Datagram::leave(const Address& group, std::uint32_t interface) {
 }
 
 std::error_code Datagram::set_multicast_interface(std::uint32_t interface) {
-  long result = 0;
-  if (is_ipv6(fd())) result = sys::set_option(fd(), IPPROTO_IPV6, IPV6_MULTICAST_IF, interface);
-  ip_mreqn request{};
-  request.imr_ifindex = static_cast<int>(interface);
-  if (result >= 0) result = sys::set_option(fd(), IPPROTO_IP, IP_MULTICAST_IF, request);
-  return sys::error_code(result);
+  return sys::error_code(sys::set_multicast_interface(fd(), is_ipv6(fd()), interface));
 }
 
 std::error_code Datagram::set_multicast_loop(bool on) {

@@ -68,7 +68,7 @@ void PacketBatch::unpack(std::size_t count) {
   const std::size_t max = shape_.packet_size;
   Packet* packet = std::launder(reinterpret_cast<Packet*>(place(0)));
   Address* peer = peers_;
-  for (mmsghdr& message : std::span(messages_).first(count)) {
+  for (sys::Message& message : std::span(messages_).first(count)) {
     packet->bytes = {packet->bytes.data(), std::min<std::size_t>(message.msg_len, max)};
     packet->truncated = (message.msg_hdr.msg_flags & MSG_TRUNC) != 0;
     AddressRoom::settle_next(*peer, message.msg_hdr.msg_namelen);

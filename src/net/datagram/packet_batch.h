@@ -44,7 +44,7 @@ class PacketBatch {
   [[gnu::noinline]] void unpack_with_info(std::size_t index);
   std::byte* place(std::size_t index) { return packets_ + index * sizeof(Packet); }
 
-  mmsghdr messages_[kMessages];
+  sys::Message messages_[kMessages];
   iovec parts_[kMessages];
   Address peers_[kMessages];   // Written by the kernel.
   Address locals_[kMessages];  // Empty without DatagramOptions::local_address.
@@ -62,7 +62,7 @@ class OutgoingBatch {
   static constexpr std::size_t kMax = 64;
 
   OutgoingBatch() {
-    for (mmsghdr& message : messages_) message.msg_hdr.msg_iovlen = 1;
+    for (sys::Message& message : messages_) message.msg_hdr.msg_iovlen = 1;
   }
   // `packet` must exist until it is sent.
   void put(std::size_t index, const Outgoing& packet) {
@@ -86,7 +86,7 @@ class OutgoingBatch {
   long send(int fd, std::size_t count) { return sys::send_messages(fd, {messages_, count}); }
 
  private:
-  mmsghdr messages_[kMax]{};
+  sys::Message messages_[kMax]{};
   sys::SendControl controls_[kMax];
 };
 

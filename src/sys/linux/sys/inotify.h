@@ -1,18 +1,14 @@
-// Watches paths: inotify and lstat().
+// Watches paths: inotify.
 #pragma once
 
 #include <sys/inotify.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
-#include <unistd.h>
 
-#include <climits>
 #include <cstring>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "sys/descriptor.h"
+#include "sys/path.h"
 
 namespace spate::sys {
 
@@ -20,9 +16,6 @@ inline long inotify_create() {
   if (const int error = injected(SystemCall::inotify_init)) return -error;
   return opened(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
 }
-
-// Whether a symbolic link is followed.
-enum class Follow : bool { no, yes };
 
 inline long inotify_add(int inotify, const char* path, Follow follow) {
   if (const int error = injected(SystemCall::inotify_add_watch)) return -error;
@@ -66,38 +59,21 @@ inline bool read_record(std::span<const char> bytes, std::size_t offset, Inotify
   return true;
 }
 
-// Makes a path absolute. Returns 0 or a negated errno.
-inline long make_absolute(std::string& path) {
-  if (path.starts_with('/')) return 0;
-  char directory[PATH_MAX];
-  if (::getcwd(directory, sizeof(directory)) == nullptr) return -errno;
-  path.insert(0, std::string(directory) + '/');
-  return 0;
-}
-
-inline long look_at(const char* path, Follow follow, struct stat& status) {
-  if (const int error = injected(SystemCall::lstat)) return -error;
-  return result_of(
-      ::fstatat(AT_FDCWD, path, &status, follow == Follow::no ? AT_SYMLINK_NOFOLLOW : 0));
-}
-
-inline bool is_link(const char* path) {
-  struct stat status{};
-  return look_at(path, Follow::no, status) >= 0 && S_ISLNK(status.st_mode);
-}
-
-// Returns 1 if the path is on a network file system, where inotify misses changes by other
-// machines; 0 if not; a negated errno if the path does not exist.
-inline long is_remote(const char* path) {
-  // From statfs(2): NFS, SMB, CIFS, SMB2, 9P, FUSE, Ceph, AFS.
-  constexpr std::uint32_t kRemote[] = {0x6969,     0x517b,     0xff534d42, 0xfe534d42,
-                                       0x01021997, 0x65735546, 0x00c36400, 0x5346414f};
-  struct statfs fs{};
-  if (::statfs(path, &fs) < 0) return -errno;
-  for (const std::uint32_t magic : kRemote) {
-    if (static_cast<std::uint32_t>(fs.f_type) == magic) return 1;
+// Reads the changes, and calls `take` with the watch of each, and with whether the kernel has
+// removed the watch. Watch -1: the queue has overflowed.
+template <class Take>
+void for_each_change(int inotify, Take take) {
+  alignas(inotify_event) char buffer[4096];
+  for (;;) {
+    const long size = read(inotify, buffer, sizeof(buffer));
+    if (size <= 0) return;
+    for (const char* at = buffer; at < buffer + size;) {
+      const auto* event = reinterpret_cast<const inotify_event*>(at);
+      take(event->wd, (event->mask & IN_IGNORED) != 0);
+      at += sizeof(inotify_event) + event->len;
+    }
+    if (size < static_cast<long>(sizeof(buffer) / 2)) return;
   }
-  return 0;
 }
 
 }  // namespace spate::sys

@@ -138,6 +138,23 @@ long steer_group(int fd, std::uint16_t offset, std::uint32_t mask, std::uint32_t
   return set_option(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, program);
 }
 
+long change_membership(int fd, const sockaddr& group, std::size_t size, std::uint32_t interface,
+                       bool join) {
+  group_req request{};
+  request.gr_interface = interface;
+  std::memcpy(&request.gr_group, &group, size);
+  return set_option(fd, group.sa_family == AF_INET6 ? IPPROTO_IPV6 : IPPROTO_IP,
+                    join ? MCAST_JOIN_GROUP : MCAST_LEAVE_GROUP, request);
+}
+
+long set_multicast_interface(int fd, bool is_ipv6, std::uint32_t interface) {
+  long result = 0;
+  if (is_ipv6) result = set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, interface);
+  ip_mreqn request{};
+  request.imr_ifindex = static_cast<int>(interface);
+  return result < 0 ? result : set_option(fd, IPPROTO_IP, IP_MULTICAST_IF, request);
+}
+
 long dropped_packets(int fd) {
   std::uint32_t counts[SK_MEMINFO_VARS] = {};
   const long result = get_option(fd, SOL_SOCKET, SO_MEMINFO, counts);
