@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kPathMax = sizeof(sockaddr_un::sun_path) - 1;
 constexpr std::size_t kPathAt = offsetof(sockaddr_un, sun_path);
+constexpr std::size_t kFamilyEnd = sys::kFamilyAt + sizeof(sa_family_t);
 
 std::unexpected<std::error_code> failed(std::errc error) {
   return std::unexpected(std::error_code(static_cast<int>(error), std::system_category()));
@@ -48,6 +49,10 @@ System as(const void* bytes) {
   System system;
   std::memcpy(&system, bytes, sizeof(system));
   return system;
+}
+
+sa_family_t family_in(const unsigned char* bytes) {
+  return as<sa_family_t>(bytes + sys::kFamilyAt);
 }
 
 sockaddr_in ipv4(std::uint32_t address, std::uint16_t port) {
@@ -160,6 +165,7 @@ Result<Address> Address::path(std::string_view path) {
 }
 
 Result<Address> Address::abstract(std::string_view name) {
+  if (!sys::kHasAbstractNames) return failed(std::errc::operation_not_supported);
   if (name.size() > kPathMax) return failed(std::errc::filename_too_long);
   sockaddr_un system{};
   system.sun_family = AF_UNIX;
@@ -177,11 +183,11 @@ Address Address::loopback_ipv6(std::uint16_t port) {
 }
 
 Result<Address> Address::from_system(const void* address, std::size_t size) {
-  if (size < sizeof(sa_family_t) || size > kCapacity) return failed(std::errc::invalid_argument);
+  if (size < kFamilyEnd || size > kCapacity) return failed(std::errc::invalid_argument);
   Address copy;
   std::memcpy(copy.bytes_, address, size);
   copy.size_ = static_cast<std::uint32_t>(size);
-  switch (as<sa_family_t>(copy.bytes_)) {
+  switch (family_in(copy.bytes_)) {
     case AF_UNSPEC:
       return Address();
     case AF_UNIX:
@@ -201,6 +207,7 @@ Result<Address> Address::from_system(const void* address, std::size_t size) {
 // the struct.
 Result<Address> Address::as_unix() const {
   if (size_ <= kPathAt) return Address();
+  if (!sys::kHasAbstractNames && bytes_[kPathAt] == '\0') return Address();
   if (size_ > sizeof(sockaddr_un) + 1) return failed(std::errc::invalid_argument);
   Address copy = *this;
   copy.size_ = std::min(size_, static_cast<std::uint32_t>(sizeof(sockaddr_un)));
@@ -208,7 +215,7 @@ Result<Address> Address::as_unix() const {
 }
 
 Address::Family Address::family() const {
-  switch (as<sa_family_t>(bytes_)) {
+  switch (family_in(bytes_)) {
     case AF_INET:
       return Family::ipv4;
     case AF_INET6:

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "spate/net/address.h"
+#include "sys/address.h"
 #include "sys/socket.h"
 
 namespace spate {
@@ -22,7 +23,7 @@ class AddressRoom {
   // path for valid IP addresses, which are most frequent.
   static void settle(Address& address, std::size_t size) {
     sa_family_t family;
-    std::memcpy(&family, address.bytes_, sizeof(family));
+    std::memcpy(&family, address.bytes_ + sys::kFamilyAt, sizeof(family));
     if ((family == AF_INET && size == sizeof(sockaddr_in)) ||
         (family == AF_INET6 && size == sizeof(sockaddr_in6))) {
       address.size_ = static_cast<std::uint32_t>(size);

@@ -13,6 +13,16 @@
 
 namespace spate::sys {
 
+// Where the family is in a socket address: BSD has the length before it.
+inline constexpr std::size_t kFamilyAt = offsetof(sockaddr, sa_family);
+
+// Whether a unix socket may have a name without a file.
+#ifdef __linux__
+inline constexpr bool kHasAbstractNames = true;
+#else
+inline constexpr bool kHasAbstractNames = false;
+#endif
+
 // The longest text of an IP address, including the terminator.
 inline constexpr std::size_t kAddressText = 64;
 

@@ -49,7 +49,7 @@ class SPATE_EXPORT Address {
   // ENAMETOOLONG.
   static Result<Address> path(std::string_view path);
   // Makes the Address of a name in the abstract namespace: up to 107 bytes of any value. Errors:
-  // ENAMETOOLONG.
+  // ENAMETOOLONG; EOPNOTSUPP on systems other than Linux.
   static Result<Address> abstract(std::string_view name);
 
   static Address any_ipv4(std::uint16_t port);       // 0.0.0.0
