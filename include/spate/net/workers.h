@@ -31,6 +31,7 @@ namespace spate {
 // How new connections are distributed.
 enum class Balance : std::uint8_t {
   reuse_port,         // The kernel distributes, by a hash of the addresses: one socket per worker.
+                      // On systems other than Linux this means round_robin.
   round_robin,        // To each worker in turn.
   least_connections,  // To the worker with the fewest open connections.
   peer_hash,          // All connections of one peer address to the same worker.

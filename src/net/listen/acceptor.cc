@@ -33,7 +33,7 @@ bool concerns_one_connection(long error) {
     case ENOPROTOOPT:
     case EHOSTDOWN:
     case EHOSTUNREACH:
-    case ENONET:
+    case sys::kNoNetwork:
     case EOPNOTSUPP:
       return true;
     default:

@@ -32,10 +32,10 @@ void tune(int fd, const ListenOptions& options) {
   const auto seconds = static_cast<int>(std::min<std::int64_t>(
       std::chrono::ceil<std::chrono::seconds>(std::min(options.defer_accept, kForever)).count(),
       INT_MAX));
-  if (seconds > 0) sys::set_option(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, seconds);
-  if (options.fast_open > 0) sys::set_option(fd, IPPROTO_TCP, TCP_FASTOPEN, options.fast_open);
+  if (seconds > 0) sys::set_option(fd, IPPROTO_TCP, sys::kDeferAccept, seconds);
+  if (options.fast_open > 0) sys::set_option(fd, IPPROTO_TCP, sys::kFastOpen, options.fast_open);
   if (options.max_unsent > 0)
-    sys::set_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, options.max_unsent);
+    sys::set_option(fd, IPPROTO_TCP, sys::kMostUnsent, options.max_unsent);
 }
 
 bool is_path(const Address& address) {

@@ -216,16 +216,18 @@ std::error_code Stream::set_option(int level, int name, int value) {
 }
 
 std::error_code Stream::set_no_delay(bool on) { return set_option(IPPROTO_TCP, TCP_NODELAY, on); }
-std::error_code Stream::set_quick_ack(bool on) { return set_option(IPPROTO_TCP, TCP_QUICKACK, on); }
+std::error_code Stream::set_quick_ack(bool on) {
+  return set_option(IPPROTO_TCP, sys::kQuickAck, on);
+}
 
 std::error_code Stream::set_user_timeout(Nanos timeout) {
-  return set_option(IPPROTO_TCP, TCP_USER_TIMEOUT, rounded_up(timeout, kMillisecond));
+  return set_option(IPPROTO_TCP, sys::kUserTimeout, rounded_up(timeout, kMillisecond));
 }
 
 std::error_code Stream::set_keep_alive(Nanos idle, Nanos interval, int count) {
-  const std::pair<int, int> options[] = {{TCP_KEEPIDLE, rounded_up(idle, kSecond)},
-                                         {TCP_KEEPINTVL, rounded_up(interval, kSecond)},
-                                         {TCP_KEEPCNT, count}};
+  const std::pair<int, int> options[] = {{sys::kKeepIdle, rounded_up(idle, kSecond)},
+                                         {sys::kKeepInterval, rounded_up(interval, kSecond)},
+                                         {sys::kKeepCount, count}};
   for (const auto& [name, value] : options) {
     if (const std::error_code error = set_option(IPPROTO_TCP, name, value)) return error;
   }

@@ -6,6 +6,7 @@
 #include "net/listen/listening_socket.h"
 #include "net/workers/team.h"
 #include "spate/assert.h"
+#include "sys/socket_calls.h"
 #include "sys/thread.h"
 
 namespace spate {
@@ -104,7 +105,8 @@ Result<WorkersListener> Workers::open(const Address& address, MakeService make, 
                                       const ListenOptions& options) {
   SPATE_ASSERT(!team_->is_calling(), kOnAWorker);
   if (team_->has_stopped()) return std::unexpected(sys::error_code(-ECANCELED));
-  if (balance != Balance::reuse_port || !address.is_ip() || options.socket >= 0)
+  const bool is_shared = balance == Balance::reuse_port && sys::kBalancesSharedPort;
+  if (!is_shared || !address.is_ip() || options.socket >= 0)
     return team_->listen_and_share(address, std::move(make), balance, options);
   return team_->listen_everywhere(address, std::move(make), options);
 }
