@@ -14,7 +14,7 @@ short to_poll(Events events) {
   if (any(events & Events::read)) mask |= POLLIN;
   if (any(events & Events::write)) mask |= POLLOUT;
   if (any(events & Events::urgent)) mask |= POLLPRI;
-  if (any(events & Events::peer_closed)) mask |= POLLRDHUP;
+  if (any(events & Events::peer_closed)) mask |= sys::kPollPeerClosed;
   return static_cast<short>(mask);
 }
 
@@ -23,7 +23,7 @@ Events from_poll(short mask) {
   if (mask & POLLIN) events |= Events::read;
   if (mask & POLLOUT) events |= Events::write;
   if (mask & POLLPRI) events |= Events::urgent;
-  if (mask & POLLRDHUP) events |= Events::peer_closed;
+  if (mask & sys::kPollPeerClosed) events |= Events::peer_closed;
   if (mask & (POLLERR | POLLHUP)) events |= kHungUp;
   return events;
 }

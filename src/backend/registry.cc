@@ -1,5 +1,7 @@
 #include "backend/registry.h"
 
+#include <span>
+
 #include "spate/error.h"
 #include "sys/descriptor.h"
 
@@ -13,12 +15,18 @@ struct Entry {
 };
 
 constexpr Entry kEntries[] = {
+#ifdef __linux__
     {"epoll", make_epoll},
+#endif
     {"poll", make_poll},
     {"select", make_select},
 };
 // Used only on request; where it is forbidden, another one is used.
-constexpr Entry kRing = {"io_uring", make_io_uring};
+#ifdef __linux__
+constexpr Entry kOnRequest[] = {{"io_uring", make_io_uring}};
+#else
+constexpr std::span<const Entry> kOnRequest;
+#endif
 
 // On failure, `reason` is set.
 std::error_code open(const Entry& entry, OpenedBackend& opened) {
@@ -36,14 +44,15 @@ std::error_code open(const Entry& entry, OpenedBackend& opened) {
 std::vector<std::string_view> backend_names() {
   std::vector<std::string_view> names;
   for (const Entry& entry : kEntries) names.push_back(entry.name);
-  names.push_back(kRing.name);
+  for (const Entry& entry : kOnRequest) names.push_back(entry.name);
   return names;
 }
 
 Result<OpenedBackend> open_backend(std::string_view name) {
   OpenedBackend opened;
-  if (name == kRing.name) {
-    if (!open(kRing, opened)) return opened;
+  for (const Entry& entry : kOnRequest) {
+    if (name != entry.name) continue;
+    if (!open(entry, opened)) return opened;
     name = "auto";
   }
   std::error_code error = Error::unknown_backend;

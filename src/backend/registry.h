@@ -10,10 +10,12 @@
 
 namespace spate {
 
+#ifdef __linux__
 std::unique_ptr<Backend> make_epoll();
+std::unique_ptr<Backend> make_io_uring();
+#endif
 std::unique_ptr<Backend> make_poll();
 std::unique_ptr<Backend> make_select();
-std::unique_ptr<Backend> make_io_uring();
 
 struct OpenedBackend {
   std::unique_ptr<Backend> backend;

@@ -84,7 +84,7 @@ class Select final : public Backend {
   // events, poll() distinguishes them.
   Events beyond_readable(int fd) const {
     if (!any(wanted_[fd] & (Events::write | Events::peer_closed))) return Events::none;
-    pollfd entry{.fd = fd, .events = POLLRDHUP, .revents = 0};
+    pollfd entry{.fd = fd, .events = sys::kPollPeerClosed, .revents = 0};
     if (sys::poll(&entry, 1, Nanos{0}) <= 0) return Events::none;
     return entry.revents & (POLLERR | POLLHUP) ? kHungUp : Events::peer_closed;
   }

@@ -1,6 +1,10 @@
 #include "sys/file.h"
 
+#include <sys/file.h>
+
 #include <utility>
+
+#include "sys/path.h"
 
 namespace spate::sys {
 
@@ -15,6 +19,18 @@ long open_file(const char* path) {
 long open_lock(const char* path) {
   if (const int error = injected(SystemCall::open)) return -error;
   return opened(::open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+}
+
+// Both locks belong to the open file, not to the process.
+int try_to_lock(int file) {
+#ifdef F_OFD_SETLK
+  struct flock whole{};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  return ::fcntl(file, F_OFD_SETLK, &whole);
+#else
+  return ::flock(file, LOCK_EX | LOCK_NB);
+#endif
 }
 
 }  // namespace
@@ -37,25 +53,21 @@ long read_file(const char* path, std::string& text) {
 FileStamp stamp_of(const char* path) {
   struct stat status{};
   if (injected(SystemCall::lstat) != 0 || ::stat(path, &status) < 0) return {};
-  return {.device = status.st_dev,
+  return {.device = static_cast<std::uint64_t>(status.st_dev),
           .inode = status.st_ino,
           .size = status.st_size,
-          .seconds = status.st_mtim.tv_sec,
-          .nanoseconds = status.st_mtim.tv_nsec};
+          .seconds = modified(status).tv_sec,
+          .nanoseconds = modified(status).tv_nsec};
 }
 
 // The opened file may have been unlocked and removed meanwhile, and its name may belong to another
 // file: checks after locking.
 long LockFile::lock(std::string path) {
-  struct flock whole{};
-  whole.l_type = F_WRLCK;
-  whole.l_whence = SEEK_SET;
   for (;;) {
     Descriptor file(open_lock(path.c_str()));
     if (!file.is_open()) return file.get();
     struct stat status{};
-    if (::fcntl(file.get(), F_OFD_SETLK, &whole) < 0 || ::fstat(file.get(), &status) < 0)
-      return result_of(-1);
+    if (try_to_lock(file.get()) < 0 || ::fstat(file.get(), &status) < 0) return result_of(-1);
     if (status.st_nlink == 0) continue;
     path_ = std::move(path);
     file_ = std::move(file);

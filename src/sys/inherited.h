@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <cstring>
@@ -10,6 +11,8 @@
 #include "sys/directory.h"
 
 namespace spate::sys {
+
+#ifdef __linux__
 
 // Calls `take` for each open descriptor from `first` on that exec does not close, until it returns
 // an errno. Returns that errno, or 0; ENOENT if /proc is not mounted.
@@ -27,5 +30,21 @@ int for_each_inherited(int first, Take take) {
   }
   return 0;
 }
+
+#else
+
+// As above; looks at each number that a descriptor may have.
+template <class Take>
+int for_each_inherited(int first, Take take) {
+  const long end = ::sysconf(_SC_OPEN_MAX);
+  for (int fd = first; fd < end; ++fd) {
+    const int flags = ::fcntl(fd, F_GETFD);
+    if (flags < 0 || (flags & FD_CLOEXEC) != 0) continue;
+    if (const int error = take(fd)) return error;
+  }
+  return 0;
+}
+
+#endif
 
 }  // namespace spate::sys

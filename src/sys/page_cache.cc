@@ -28,11 +28,15 @@ long touch(std::size_t size, std::int64_t offset, std::size_t step, Read read) {
 }
 
 // Returns -EOPNOTSUPP if the file system does not support it. tmpfs does not, and needs no disk.
+#ifdef RWF_NOWAIT
 long read_cached(int fd, void* data, std::size_t size, std::int64_t offset) {
   if (const int error = injected(SystemCall::read_at_once)) return -error;
   const iovec piece{.iov_base = data, .iov_len = shortened(SystemCall::read_at_once, size)};
   return result_of(::preadv2(fd, &piece, 1, offset, RWF_NOWAIT));
 }
+#else
+long read_cached(int, void*, std::size_t, std::int64_t) { return -EOPNOTSUPP; }
+#endif
 
 }  // namespace
 
@@ -53,7 +57,9 @@ long find_in_memory(int fd, std::size_t size, std::int64_t offset) {
 
 // The advice makes the kernel read all of it with few requests.
 long bring_into_memory(int fd, std::size_t size, std::int64_t offset) {
+#ifdef POSIX_FADV_WILLNEED
   ::posix_fadvise(fd, offset, static_cast<off_t>(size), POSIX_FADV_WILLNEED);
+#endif
   return touch(size, offset, kPage, [fd](std::int64_t at) {
     char byte;
     long count = 0;

@@ -5,6 +5,7 @@
 #include <sys/select.h>
 
 #include <cstddef>
+#include <cstdint>
 
 #include "spate/time.h"
 #include "sys/clock.h"
@@ -12,11 +13,29 @@
 
 namespace spate::sys {
 
+// The event of poll() when the peer has closed its end; 0 where the system has none.
+#ifdef POLLRDHUP
+inline constexpr short kPollPeerClosed = POLLRDHUP;
+#else
+inline constexpr short kPollPeerClosed = 0;
+#endif
+
+#ifdef __APPLE__
+// Rounds up to milliseconds.
+inline long poll(pollfd* fds, std::size_t count, Nanos timeout) {
+  if (const int error = injected(SystemCall::poll)) return -error;
+  const std::int64_t ms = (timeout.count() + 999'999) / 1'000'000;
+  const int limit = timeout >= kForever ? -1 : ms > INT32_MAX ? INT32_MAX : static_cast<int>(ms);
+  return result_of(::poll(fds, static_cast<nfds_t>(count), limit));
+}
+#else
 inline long poll(pollfd* fds, std::size_t count, Nanos timeout) {
   if (const int error = injected(SystemCall::poll)) return -error;
   const timespec spec = to_timespec(timeout);
-  return result_of(::ppoll(fds, count, timeout >= kForever ? nullptr : &spec, nullptr));
+  return result_of(
+      ::ppoll(fds, static_cast<nfds_t>(count), timeout >= kForever ? nullptr : &spec, nullptr));
 }
+#endif
 
 // Waits until the descriptor takes output, or has an error. Zero if it does not within the timeout.
 inline long wait_for_output(int fd, Nanos timeout) {

@@ -1,7 +1,10 @@
 // Unpredictable random bytes.
 #pragma once
 
+#include <unistd.h>
+#if defined(__linux__) || defined(__APPLE__)
 #include <sys/random.h>
+#endif
 
 #include <array>
 #include <bit>
@@ -23,8 +26,12 @@ namespace spate::sys {
 // Fills at most 256 bytes, which the kernel never fills partially. Returns 0, or a negated errno.
 inline long random_bytes(std::span<std::byte> bytes) {
   if (const int error = injected(SystemCall::random)) return -error;
+#ifdef __linux__
   const long count = result_of(::getrandom(bytes.data(), bytes.size(), 0));
   return count < 0 ? count : 0;
+#else
+  return result_of(::getentropy(bytes.data(), bytes.size()));
+#endif
 }
 
 // Returns the digits of `size` random bytes, for a name that cannot be guessed. Errors: the
