@@ -18,6 +18,9 @@ constexpr Entry kEntries[] = {
 #ifdef __linux__
     {"epoll", make_epoll},
 #endif
+#if __has_include(<sys/event.h>)
+    {"kqueue", make_kqueue},
+#endif
     {"poll", make_poll},
     {"select", make_select},
 };

@@ -14,6 +14,7 @@ namespace spate {
 std::unique_ptr<Backend> make_epoll();
 std::unique_ptr<Backend> make_io_uring();
 #endif
+std::unique_ptr<Backend> make_kqueue();
 std::unique_ptr<Backend> make_poll();
 std::unique_ptr<Backend> make_select();
 
