@@ -41,7 +41,7 @@ TEST_F(CLoopTest, OptionsOfOlderAndNewerProgramsAreAccepted) {
 }
 
 TEST_F(CLoopTest, WrongOptionsAreErrors) {
-  options_.backend = "kqueue";
+  options_.backend = "kevent";
   EXPECT_EQ(create_with(options_), SPATE_E_UNKNOWN_BACKEND);
   options_.backend = nullptr;
   options_.spin = -1;

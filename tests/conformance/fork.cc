@@ -17,8 +17,8 @@ namespace {
 
 using ForkTest = OnEveryBackend;
 SPATE_ON_EVERY_BACKEND(ForkTest);
-using EpollForkTest = OnEveryBackend;
-SPATE_ON_BACKENDS_WHERE(EpollForkTest, uses_epoll);
+using KernelSetForkTest = OnEveryBackend;
+SPATE_ON_BACKENDS_WHERE(KernelSetForkTest, uses_kernel_set);
 
 TEST_P(ForkTest, RunInChildRequiresAfterFork) {
   Pipe pipe;
@@ -226,8 +226,10 @@ TEST_P(ForkTest, AsyncSentBeforeForkIsCalledInBothProcesses) {
 }
 
 TEST_P(ForkTest, ChildGetsLoopForkedWhenAfterForkFails) {
-  for (const SystemCall call : {SystemCall::epoll_create, SystemCall::eventfd}) {
-    if (call == SystemCall::epoll_create && !is_epoll()) continue;
+  for (const SystemCall call :
+       {SystemCall::epoll_create, SystemCall::kqueue, SystemCall::eventfd}) {
+    if (call == SystemCall::epoll_create && !uses_epoll(backend())) continue;
+    if (call == SystemCall::kqueue && backend() != "kqueue") continue;
     const int pid = fork_child([&] {
       FaultPlan plan;
       plan.fail_nth(call, 1, EMFILE);
@@ -354,7 +356,7 @@ TEST_P(ForkTest, GrandchildMustCallAfterForkAgain) {
   EXPECT_EQ(wait_for(pid), 0);
 }
 
-TEST_P(EpollForkTest, PollDescriptorChangesAfterFork) {
+TEST_P(KernelSetForkTest, PollDescriptorChangesAfterFork) {
   Pipe pipe;
   Probe<Io> io{*loop_, pipe.in(), Events::read};
   EXPECT_TRUE(io->start());

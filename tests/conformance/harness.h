@@ -200,7 +200,7 @@ class OnEveryBackend : public ::testing::TestWithParam<std::string_view> {
     if (backend() == "io_uring") await_interruption();
   }
   std::string_view backend() const { return GetParam(); }
-  bool is_epoll() const { return uses_epoll(backend()); }
+  bool has_kernel_set() const { return uses_kernel_set(backend()); }
   bool is_select() const { return uses_select(backend()); }
 
   // Turns until nothing keeps the loop alive; fails after five seconds.

@@ -137,18 +137,18 @@ TEST_P(IoErrorsTest, StartNowDoesNotAffectOtherWatchers) {
   turn();
   EXPECT_EQ(lazy.calls, 1);
   Probe<Io> prompt{*loop_, file.get(), Events::write};
-  EXPECT_EQ(prompt->start_now(), is_epoll() ? system_error(EPERM) : std::error_code());
+  EXPECT_EQ(prompt->start_now(), has_kernel_set() ? system_error(EPERM) : std::error_code());
   turn();
   EXPECT_EQ(lazy.calls, 2);
-  EXPECT_EQ(prompt.calls, is_epoll() ? 0 : 1);
+  EXPECT_EQ(prompt.calls, has_kernel_set() ? 0 : 1);
 }
 
-TEST_P(IoErrorsTest, StartNowOnRegularFileIsRefusedByEpollOnly) {
+TEST_P(IoErrorsTest, StartNowOnRegularFileIsRefusedByKernelSetsOnly) {
   const TempDir dir;
   const Fd file = open_regular_file(dir);
   Probe<Io> io{*loop_, file.get(), Events::read};
-  EXPECT_EQ(io->start_now(), is_epoll() ? system_error(EPERM) : std::error_code());
-  EXPECT_EQ(io->is_active(), !is_epoll());
+  EXPECT_EQ(io->start_now(), has_kernel_set() ? system_error(EPERM) : std::error_code());
+  EXPECT_EQ(io->is_active(), !has_kernel_set());
 }
 
 TEST_P(IoErrorsTest, RegularFileIsAlwaysReady) {

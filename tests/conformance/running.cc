@@ -314,7 +314,7 @@ TEST(RunErrorTest, ReturnsErrorOfWaitAndLosesNoEvent) {
 }
 
 TEST(CreateTest, FailsForUnknownBackend) {
-  for (const std::string_view name : {"kqueue", "", "EPOLL", "epoll "}) {
+  for (const std::string_view name : {"kevent", "", "EPOLL", "epoll "}) {
     const Result<std::unique_ptr<Loop>> created = Loop::create({.backend = name});
     ASSERT_FALSE(created) << name;
     EXPECT_EQ(created.error(), Error::unknown_backend);

@@ -29,6 +29,7 @@ using testing::Traffic;
 
 SystemCall wait_call(std::string_view backend) {
   return backend == "epoll"      ? SystemCall::epoll_wait
+         : backend == "kqueue"   ? SystemCall::kevent_wait
          : backend == "io_uring" ? SystemCall::io_uring_enter
          : backend == "poll"     ? SystemCall::poll
                                  : SystemCall::select;

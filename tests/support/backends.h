@@ -42,6 +42,11 @@ inline const std::vector<std::string_view>& backends_here() {
 inline bool uses_epoll(std::string_view backend) {
   return backend == "epoll" || backend == "io_uring";
 }
+// Returns whether the kernel keeps the set of descriptors: a change is then a system call, regular
+// files are refused, and other loops can wait on the set.
+inline bool uses_kernel_set(std::string_view backend) {
+  return uses_epoll(backend) || backend == "kqueue";
+}
 inline bool uses_select(std::string_view backend) { return backend == "select"; }
 
 // Generates parameters. A test that some backends cannot pass belongs to a separate suite, which is
