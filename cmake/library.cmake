@@ -35,7 +35,7 @@ endfunction()
 # headers and sources, and the sources of other systems.
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
   set(SPATE_SYSTEM linux)
-  set(SPATE_FOREIGN_SOURCES "/src/sys/bsd/|/src/backend/kqueue\\.cc$")
+  set(SPATE_FOREIGN_SOURCES "/src/sys/bsd/")
 else()
   set(SPATE_SYSTEM bsd)
   set(SPATE_FOREIGN_SOURCES "/src/sys/linux/|/src/backend/(epoll|io_uring)\\.cc$")
