@@ -150,7 +150,8 @@ function(spate_configure target)
   # src/core/user_code.h ends the program when a callback throws: for that alone.
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fexceptions>)
   target_compile_options(${target} PRIVATE
-    -fvisibility=hidden -fvisibility-inlines-hidden -fno-plt)
+    -fvisibility=hidden -fvisibility-inlines-hidden
+    $<$<NOT:$<PLATFORM_ID:Darwin>>:-fno-plt>)
   # So that a program linked with --gc-sections has only the functions that it uses.
   target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # A base class's own function is hardly ever called.

@@ -89,11 +89,11 @@ long send_file_without_signal(int fd, int file, std::int64_t offset, std::size_t
 void attach_descriptors(msghdr& message, DescriptorRoom& room, std::span<const int> descriptors) {
   std::memset(room.bytes, 0, CMSG_SPACE(descriptors.size_bytes()));
   message.msg_control = room.bytes;
-  message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
+  message.msg_controllen = static_cast<ControlSize>(CMSG_SPACE(descriptors.size_bytes()));
   cmsghdr* header = CMSG_FIRSTHDR(&message);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+  header->cmsg_len = static_cast<ControlSize>(CMSG_LEN(descriptors.size_bytes()));
   std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
 }
 

@@ -38,6 +38,10 @@ inline iovec* as_vector(const std::span<const std::byte>* pieces) {
   return reinterpret_cast<iovec*>(const_cast<Piece*>(pieces));
 }
 
+// The types of a message's sizes: Linux has size_t, others have what POSIX requires.
+using PieceCount = decltype(msghdr::msg_iovlen);
+using ControlSize = decltype(msghdr::msg_controllen);
+
 // An address that the kernel fills in.
 struct SystemAddress {
   sockaddr_storage storage;

@@ -173,7 +173,8 @@ void DatagramSocket::receive() {
 // until the queue has been empty once.
 std::error_code DatagramSocket::connect(const Address& peer) {
   SPATE_ASSERT(may_be_used(), kWrongThread);
-  const sockaddr nobody{.sa_family = AF_UNSPEC, .sa_data = {}};
+  sockaddr nobody{};
+  nobody.sa_family = AF_UNSPEC;
   const bool is_named = peer.family() != Address::Family::none;
   const long result = is_named ? sys::connect(fd(), peer.data(), peer.size())
                                : sys::connect(fd(), &nobody, sizeof(nobody));

@@ -124,7 +124,7 @@ struct NameChannel::Sockets {
   static ares_ssize_t send(ares_socket_t fd, const iovec* parts, int count, void* channel) {
     msghdr message{};
     message.msg_iov = const_cast<iovec*>(parts);
-    message.msg_iovlen = static_cast<std::size_t>(count);
+    message.msg_iovlen = static_cast<sys::PieceCount>(count);
     return answer<ares_ssize_t>(channel, sys::send_message(fd, message));
   }
 

@@ -12,7 +12,7 @@ namespace {
 msghdr message_of(std::span<const Bytes> pieces) {
   msghdr message{};
   message.msg_iov = sys::as_vector(pieces.data());
-  message.msg_iovlen = pieces.size();
+  message.msg_iovlen = static_cast<sys::PieceCount>(pieces.size());
   return message;
 }
 

@@ -90,7 +90,7 @@ void add_info(msghdr& message, SendControl& control, const SendInfo& info, bool 
     auto* header = new (control.bytes + used) cmsghdr();
     header->cmsg_level = level;
     header->cmsg_type = type;
-    header->cmsg_len = static_cast<decltype(header->cmsg_len)>(CMSG_LEN(sizeof(value)));
+    header->cmsg_len = static_cast<ControlSize>(CMSG_LEN(sizeof(value)));
     std::memcpy(CMSG_DATA(header), &value, sizeof(value));
     used += CMSG_SPACE(sizeof(value));
   };
@@ -110,7 +110,7 @@ void add_info(msghdr& message, SendControl& control, const SendInfo& info, bool 
   if (info.ecn >= 0 && !is_ipv6_socket)
     add(IPPROTO_IP, IP_TOS, static_cast<unsigned char>(info.ecn));
   message.msg_control = control.bytes;
-  message.msg_controllen = static_cast<decltype(message.msg_controllen)>(used);
+  message.msg_controllen = static_cast<ControlSize>(used);
 }
 
 long forbid_fragments(int fd, bool is_ipv6) {

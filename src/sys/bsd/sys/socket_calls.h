@@ -175,7 +175,7 @@ inline constexpr int kMostUnsent = TCP_NOTSENT_LOWAT;
 inline constexpr int kMostUnsent = kNoOption;
 #endif
 
-// An error of a new connection, which accept() may return: there is none like Linux's ENONET.
+// An error of a new connection, which accept() of Linux may return; 0 is none.
 inline constexpr int kNoNetwork = 0;
 
 }  // namespace spate::sys

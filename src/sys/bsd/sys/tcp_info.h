@@ -12,7 +12,7 @@
 
 namespace spate::sys {
 
-// The values that the library reports. Those that the kernel does not have stay zero.
+// The values that the library reports. A value that the kernel does not have stays zero.
 struct TcpInfo {
   std::uint32_t since_sent_ms = 0;
   std::uint32_t since_received_ms = 0;
