@@ -39,7 +39,7 @@ struct Knote {
 struct Watched {
   std::uint32_t serial;
   mode_t type;
-  bool is_stream;  // A socket that transfers a stream.
+  int kind;  // SOCK_STREAM, for example; zero unless it is a socket.
   std::map<std::int16_t, Knote> knotes;
 };
 
@@ -51,10 +51,11 @@ Watched looked_at(int fd, std::uint32_t serial) {
   int kind = 0;
   socklen_t size = sizeof(kind);
   ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &kind, &size);
-  return {serial, status.st_mode & S_IFMT, kind == SOCK_STREAM || kind == SOCK_SEQPACKET, {}};
+  return {serial, status.st_mode & S_IFMT, kind, {}};
 }
 
-// Sending nothing to a stream sends nothing, and fails after shutdown(SHUT_WR).
+// An empty message has no effect on a stream, and fails after shutdown(SHUT_WR). A socket of
+// packets would send an empty packet.
 bool has_shut_down(int fd) {
   return ::send(fd, nullptr, 0, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EPIPE;
 }
@@ -203,14 +204,15 @@ class Queue {
   static bool is_active(int fd, const Watched& watched, const Knote& knote, std::uint32_t found,
                         struct kevent& result) {
     const bool is_socket = watched.type == S_IFSOCK;
-    const bool can_end = watched.is_stream || watched.type == S_IFIFO;
+    const bool can_end =
+        watched.kind == SOCK_STREAM || watched.kind == SOCK_SEQPACKET || watched.type == S_IFIFO;
     bool has_ended = can_end && (found & (EPOLLHUP | EPOLLERR)) != 0;
     switch (knote.change.filter) {
       case EVFILT_READ:
         has_ended = has_ended || (found & (EPOLLHUP | EPOLLRDHUP)) != 0;
         break;
       case EVFILT_WRITE:
-        has_ended = has_ended || (watched.is_stream && (found & EPOLLOUT) != 0 &&
+        has_ended = has_ended || (watched.kind == SOCK_STREAM && (found & EPOLLOUT) != 0 &&
                                   (found & EPOLLERR) == 0 && has_shut_down(fd));
         break;
       default:
@@ -221,7 +223,7 @@ class Queue {
     if (has_ended && is_socket && (found & EPOLLERR) != 0) result.fflags = ECONNRESET;
     if (knote.change.filter == EVFILT_WRITE)
       return has_ended || (found & (EPOLLOUT | EPOLLERR)) != 0;
-    result.data = 1;  // As if one byte had arrived.
+    result.data = 1;  // The count is not modelled.
     const bool is_enough = (knote.change.fflags & NOTE_LOWAT) == 0 && (found & EPOLLIN) != 0;
     return has_ended || is_enough || (found & EPOLLERR) != 0;
   }
