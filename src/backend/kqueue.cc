@@ -1,13 +1,14 @@
 // kqueue, level-triggered: the queue of the BSDs and of macOS. Each direction of a descriptor is an
 // entry of the queue; both are reported in one.
-#if __has_include(<sys/event.h>)
+#include "backend/registry.h"
+
+#ifdef SPATE_HAS_KQUEUE
 
 #include <cerrno>
 #include <climits>
 #include <iterator>
 #include <new>
 
-#include "backend/registry.h"
 #include "sys/kqueue.h"
 #include "sys/poll.h"
 #include "sys/process.h"

@@ -15,10 +15,13 @@ struct Entry {
 };
 
 constexpr Entry kEntries[] = {
+#ifdef SPATE_TESTS_ON_KQUEUE
+    {"kqueue", make_kqueue},
+#endif
 #ifdef __linux__
     {"epoll", make_epoll},
 #endif
-#if __has_include(<sys/event.h>)
+#if defined(SPATE_HAS_KQUEUE) && !defined(SPATE_TESTS_ON_KQUEUE)
     {"kqueue", make_kqueue},
 #endif
     {"poll", make_poll},

@@ -8,13 +8,20 @@
 
 #include "backend/backend.h"
 
+// macOS and the BSDs have kqueue. On Linux, the tests have a stand-in.
+#if !defined(__linux__) || defined(SPATE_KQUEUE_STAND_IN)
+#define SPATE_HAS_KQUEUE 1
+#endif
+
 namespace spate {
 
 #ifdef __linux__
 std::unique_ptr<Backend> make_epoll();
 std::unique_ptr<Backend> make_io_uring();
 #endif
+#ifdef SPATE_HAS_KQUEUE
 std::unique_ptr<Backend> make_kqueue();
+#endif
 std::unique_ptr<Backend> make_poll();
 std::unique_ptr<Backend> make_select();
 
