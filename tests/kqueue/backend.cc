@@ -117,6 +117,15 @@ TEST_F(KqueueBackend, FailedChangeIsReturned) {
   EXPECT_EQ(modify(pipe.out(), Events::none, Events::write), -ENOMEM);
 }
 
+TEST_F(KqueueBackend, InterruptedWaitReportsWhatIsReady) {
+  Pipe pipe;
+  EXPECT_EQ(modify(pipe.out(), Events::none, Events::write), 0);
+  FaultPlan plan;
+  plan.fail_nth(SystemCall::kevent_wait, 1, EINTR);
+  const FaultScope scope(plan);
+  EXPECT_EQ(events(), Events::write);
+}
+
 TEST_F(KqueueBackend, StartingOverEmptiesQueueAndKeepsIt) {
   Pipe pipe;
   Sockets pair;
