@@ -273,12 +273,24 @@ int failed_with(int error) {
   return -1;
 }
 
+// A queue is known by its number. So its number is none of the standard ones, from which the caller
+// would move it.
+int epoll_set() {
+  constexpr int kLowest = 3;
+  const int set = ::epoll_create1(0);
+  if (set < 0 || set >= kLowest) return set;
+  const int moved = ::fcntl(set, F_DUPFD, kLowest);
+  ::close(set);
+  return moved;
+}
+
 }  // namespace
 
 int kqueue() {
   static const int registered = ::pthread_atfork([] { queues().mutex.lock(); },
                                                  [] { queues().mutex.unlock(); }, close_queues);
-  const int set = registered == 0 ? ::epoll_create1(0) : failed_with(ENOMEM);
+  if (registered != 0) return failed_with(ENOMEM);
+  const int set = epoll_set();
   if (set < 0) return set;
   ::fcntl(set, F_SETSIG, kMark);
   const std::lock_guard lock(queues().mutex);
