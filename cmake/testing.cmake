@@ -57,13 +57,17 @@ function(spate_add_testing_library)
   target_compile_definitions(spate_testing PUBLIC SPATE_FAULTS=1)
   if(CMAKE_SYSTEM_NAME STREQUAL "Linux")  # It has no kqueue, so the tests bring a stand-in.
     set(stand_in ${PROJECT_SOURCE_DIR}/tests/kqueue/stand_in)
-    target_sources(spate_testing PRIVATE ${stand_in}/kqueue.cc)
-    target_include_directories(spate_testing PUBLIC ${stand_in})
-    target_compile_definitions(spate_testing PRIVATE SPATE_KQUEUE_STAND_IN=1)
-    foreach(objects IN LISTS SPATE_SEAMED_OBJECTS)
-      target_include_directories(${objects} PRIVATE ${stand_in})
-      target_compile_definitions(${objects} PRIVATE SPATE_KQUEUE_STAND_IN=1)
+    set(with_kqueue spate_testing ${SPATE_SEAMED_OBJECTS})
+    set(owner spate_testing)
+    if(SPATE_SEAMED_OBJECTS)  # The backend is in them.
+      set(owner spate_objects)
+    endif()
+    target_sources(${owner} PRIVATE ${stand_in}/kqueue.cc)
+    foreach(target IN LISTS with_kqueue)
+      target_include_directories(${target} PRIVATE ${stand_in})
+      target_compile_definitions(${target} PRIVATE SPATE_KQUEUE_STAND_IN=1)
     endforeach()
+    target_include_directories(spate_testing INTERFACE ${stand_in})  # The stand-in has tests.
   endif()
   if(SPATE_TESTS_ON_KQUEUE)
     set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/backend/registry.cc
