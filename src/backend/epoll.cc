@@ -5,6 +5,7 @@
 #include <new>
 
 #include "backend/registry.h"
+#include "sys/clock.h"
 
 namespace spate {
 
@@ -51,13 +52,6 @@ epoll_event entry_of(int fd, Events events, std::uint32_t generation) {
   return {.events = kTables.masks[static_cast<std::uint32_t>(events)], .data = {.u64 = cookie}};
 }
 int fd_of(const epoll_event& entry) { return static_cast<int>(entry.data.u64 & 0xffffffffu); }
-
-// Rounds up to milliseconds. If it rounded down, the loop would spin in the last millisecond before
-// a deadline, because its waits would have the timeout 0.
-int rounded_up(Nanos timeout) {
-  const std::int64_t ms = (timeout.count() + 999'999) / 1'000'000;
-  return ms > INT32_MAX ? INT32_MAX : static_cast<int>(ms);
-}
 
 }  // namespace
 
@@ -147,7 +141,7 @@ long Epoll::wait_for(Nanos timeout, std::size_t room) {
     if (count != -ENOSYS && count != -EPERM) return count;
     precise_ = false;  // An older kernel, or a sandbox that predates the call.
   }
-  return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, rounded_up(timeout));
+  return sys::epoll_wait(epoll_.get(), buffer_.begin(), capacity, sys::to_milliseconds(timeout));
 }
 
 // The number was closed and reopened, or is in the set through a duplicate, so the other operation

@@ -5,7 +5,6 @@
 #include <sys/select.h>
 
 #include <cstddef>
-#include <cstdint>
 
 #include "spate/time.h"
 #include "sys/clock.h"
@@ -21,11 +20,9 @@ inline constexpr short kPollPeerClosed = 0;
 #endif
 
 #ifdef __APPLE__
-// Rounds up to milliseconds.
 inline long poll(pollfd* fds, std::size_t count, Nanos timeout) {
   if (const int error = injected(SystemCall::poll)) return -error;
-  const std::int64_t ms = (timeout.count() + 999'999) / 1'000'000;
-  const int limit = timeout >= kForever ? -1 : ms > INT32_MAX ? INT32_MAX : static_cast<int>(ms);
+  const int limit = timeout >= kForever ? -1 : to_milliseconds(timeout);
   return result_of(::poll(fds, static_cast<nfds_t>(count), limit));
 }
 #else

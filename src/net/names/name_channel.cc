@@ -9,6 +9,7 @@
 
 #include "net/names/resolv_conf.h"
 #include "spate/named_callback.h"
+#include "sys/clock.h"
 #include "sys/file.h"
 #include "sys/socket.h"
 
@@ -56,8 +57,6 @@ std::string list_of(const std::vector<Address>& servers) {
 bool is_shortage(int error) {
   return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
 }
-
-int milliseconds(Nanos span) { return static_cast<int>((span.count() + 999'999) / 1'000'000); }
 
 // Running out of descriptors or memory is reported as an error. c-ares would treat a file that it
 // cannot open as empty, and query other servers from then on.
@@ -165,7 +164,8 @@ std::error_code NameChannel::open(const ResolverOptions& options) {
   ares_options wish{};
   wish.resolvconf_path = path.data();
   wish.tries = options.tries > 0 ? options.tries : configured->tries;
-  wish.timeout = milliseconds(options.timeout > Nanos{0} ? options.timeout : configured->timeout);
+  wish.timeout =
+      sys::to_milliseconds(options.timeout > Nanos{0} ? options.timeout : configured->timeout);
   first_timeout_ = std::chrono::milliseconds(wish.timeout) + kSlack;
   int mask = ARES_OPT_RESOLVCONF | ARES_OPT_TIMEOUTMS;
   if (wish.tries > 0) mask |= ARES_OPT_TRIES;
