@@ -15,27 +15,9 @@
 #include <cstdint>
 #include <ctime>
 
+#include "sys/socket_creation.h"
+
 namespace spate::sys {
-
-// Sockets and pipes are created close-on-exec; sockets non-blocking, too.
-inline int new_socket(int family, int type) {
-  return ::socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-}
-inline int new_pair(int type, int (&fds)[2]) {
-  return ::socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds);
-}
-inline int new_accepted(int fd, sockaddr* peer, socklen_t& size) {
-  return ::accept4(fd, peer, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
-}
-inline int new_pipe(int (&fds)[2]) { return ::pipe2(fds, O_CLOEXEC); }
-
-// Flags of send(): none raises SIGPIPE.
-inline constexpr int kNoSignal = MSG_NOSIGNAL;
-
-// As recvmsg(). Received descriptors are close-on-exec.
-inline ssize_t receive_closing_on_exec(int fd, msghdr& message, int flags) {
-  return ::recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC);
-}
 
 // Store the family or the protocol of a socket in `value`.
 inline int find_domain(int fd, int& value) {
