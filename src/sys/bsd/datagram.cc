@@ -1,35 +1,12 @@
 #include "sys/datagram.h"
 
 #include <cstring>
-#include <new>
+
+#include "sys/control_message.h"
 
 namespace spate::sys {
 
 namespace {
-
-// Returns T() if the kernel had no room for the whole value.
-template <class T>
-T payload(cmsghdr* header) {
-  T value{};
-  if (header->cmsg_len >= CMSG_LEN(sizeof(value)))
-    std::memcpy(&value, CMSG_DATA(header), sizeof(value));
-  return value;
-}
-
-template <class System>
-SystemAddress made_of(const System& system) {
-  SystemAddress address;
-  std::memcpy(&address.storage, &system, sizeof(system));
-  address.size = sizeof(system);
-  return address;
-}
-
-SystemAddress made_of(const in_addr& address) {
-  sockaddr_in system{};
-  system.sin_family = AF_INET;
-  system.sin_addr = address;
-  return made_of(system);
-}
 
 void note_ipv4(cmsghdr* header, PacketInfo& info) {
 #ifdef IP_RECVPKTINFO
@@ -44,10 +21,7 @@ void note_ipv4(cmsghdr* header, PacketInfo& info) {
 
 void note_ipv6(cmsghdr* header, PacketInfo& info) {
   if (header->cmsg_type == IPV6_PKTINFO) {
-    sockaddr_in6 system{};
-    system.sin6_family = AF_INET6;
-    system.sin6_addr = payload<in6_pktinfo>(header).ipi6_addr;
-    info.local = made_of(system);
+    info.local = made_of(payload<in6_pktinfo>(header).ipi6_addr);
   } else if (header->cmsg_type == IPV6_TCLASS) {
     info.ecn = payload<int>(header) & 3;
   }
@@ -73,11 +47,10 @@ in6_pktinfo source_of(const sockaddr& local) {
 PacketInfo packet_info(msghdr& message) {
   PacketInfo info;
   info.local.size = 0;
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
-       header = CMSG_NXTHDR(&message, header)) {
+  for_each_control(message, [&info](cmsghdr* header) {
     if (header->cmsg_level == IPPROTO_IP) note_ipv4(header, info);
     if (header->cmsg_level == IPPROTO_IPV6) note_ipv6(header, info);
-  }
+  });
   return info;
 }
 
@@ -85,32 +58,22 @@ PacketInfo packet_info(msghdr& message) {
 long take_queued_error(int) { return -EAGAIN; }
 
 void add_info(msghdr& message, SendControl& control, const SendInfo& info, bool is_ipv6_socket) {
-  std::size_t used = 0;
-  const auto add = [&]<class T>(int level, int type, const T& value) {
-    auto* header = new (control.bytes + used) cmsghdr();
-    header->cmsg_level = level;
-    header->cmsg_type = type;
-    header->cmsg_len = static_cast<ControlSize>(CMSG_LEN(sizeof(value)));
-    std::memcpy(CMSG_DATA(header), &value, sizeof(value));
-    used += CMSG_SPACE(sizeof(value));
-  };
+  ControlWriter writer(message, control);
   if (info.local != nullptr && is_ipv6_socket) {
-    add(IPPROTO_IPV6, IPV6_PKTINFO, source_of(*info.local));
+    writer.add(IPPROTO_IPV6, IPV6_PKTINFO, source_of(*info.local));
   } else if (info.local != nullptr && info.local->sa_family == AF_INET) {
     const in_addr source = reinterpret_cast<const sockaddr_in&>(*info.local).sin_addr;
 #if defined(IP_SENDSRCADDR)
-    add(IPPROTO_IP, IP_SENDSRCADDR, source);
+    writer.add(IPPROTO_IP, IP_SENDSRCADDR, source);
 #else
     in_pktinfo packet{};
     packet.ipi_spec_dst = source;
-    add(IPPROTO_IP, IP_PKTINFO, packet);
+    writer.add(IPPROTO_IP, IP_PKTINFO, packet);
 #endif
   }
-  if (info.ecn >= 0 && is_ipv6_socket) add(IPPROTO_IPV6, IPV6_TCLASS, info.ecn);
+  if (info.ecn >= 0 && is_ipv6_socket) writer.add(IPPROTO_IPV6, IPV6_TCLASS, info.ecn);
   if (info.ecn >= 0 && !is_ipv6_socket)
-    add(IPPROTO_IP, IP_TOS, static_cast<unsigned char>(info.ecn));
-  message.msg_control = control.bytes;
-  message.msg_controllen = static_cast<ControlSize>(used);
+    writer.add(IPPROTO_IP, IP_TOS, static_cast<unsigned char>(info.ecn));
 }
 
 long forbid_fragments(int fd, bool is_ipv6) {

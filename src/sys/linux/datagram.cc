@@ -6,42 +6,20 @@
 
 #include <cstring>
 #include <iterator>
-#include <new>
+
+#include "sys/control_message.h"
 
 namespace spate::sys {
 
 namespace {
 
-// Returns T() if the kernel had no room for the whole value.
-template <class T>
-T payload(const cmsghdr* header) {
-  T value{};
-  if (header->cmsg_len >= CMSG_LEN(sizeof(value)))
-    std::memcpy(&value, CMSG_DATA(header), sizeof(value));
-  return value;
-}
-
-template <class System>
-SystemAddress made_of(const System& system) {
-  SystemAddress address;
-  std::memcpy(&address.storage, &system, sizeof(system));
-  address.size = sizeof(system);
-  return address;
-}
-
-void note(const cmsghdr* header, PacketInfo& info) {
+void note(cmsghdr* header, PacketInfo& info) {
   const int level = header->cmsg_level;
   const int type = header->cmsg_type;
   if (level == IPPROTO_IP && type == IP_PKTINFO) {
-    sockaddr_in system{};
-    system.sin_family = AF_INET;
-    system.sin_addr = payload<in_pktinfo>(header).ipi_addr;
-    info.local = made_of(system);
+    info.local = made_of(payload<in_pktinfo>(header).ipi_addr);
   } else if (level == IPPROTO_IPV6 && type == IPV6_PKTINFO) {
-    sockaddr_in6 system{};
-    system.sin6_family = AF_INET6;
-    system.sin6_addr = payload<in6_pktinfo>(header).ipi6_addr;
-    info.local = made_of(system);
+    info.local = made_of(payload<in6_pktinfo>(header).ipi6_addr);
   } else if (level == IPPROTO_IP && type == IP_TOS) {
     info.ecn = payload<std::uint8_t>(header) & 3;
   } else if (level == IPPROTO_IPV6 && type == IPV6_TCLASS) {
@@ -67,10 +45,7 @@ in6_pktinfo source_of(const sockaddr_in6& local) {
 PacketInfo packet_info(msghdr& message) {
   PacketInfo info;
   info.local.size = 0;
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
-       header = CMSG_NXTHDR(&message, header)) {
-    note(header, info);
-  }
+  for_each_control(message, [&info](cmsghdr* header) { note(header, info); });
   return info;
 }
 
@@ -95,25 +70,17 @@ long take_queued_error(int fd) {
 }
 
 void add_info(msghdr& message, SendControl& control, const SendInfo& info, bool is_ipv6_socket) {
-  std::size_t used = 0;
-  const auto add = [&]<class T>(int level, int type, const T& value) {
-    auto* header = new (control.bytes + used) cmsghdr();
-    header->cmsg_level = level;
-    header->cmsg_type = type;
-    header->cmsg_len = CMSG_LEN(sizeof(value));
-    std::memcpy(CMSG_DATA(header), &value, sizeof(value));
-    used += CMSG_SPACE(sizeof(value));
-  };
+  ControlWriter writer(message, control);
   if (info.local != nullptr && info.local->sa_family == AF_INET) {
-    add(IPPROTO_IP, IP_PKTINFO, source_of(reinterpret_cast<const sockaddr_in&>(*info.local)));
+    writer.add(IPPROTO_IP, IP_PKTINFO,
+               source_of(reinterpret_cast<const sockaddr_in&>(*info.local)));
   } else if (info.local != nullptr) {
-    add(IPPROTO_IPV6, IPV6_PKTINFO, source_of(reinterpret_cast<const sockaddr_in6&>(*info.local)));
+    writer.add(IPPROTO_IPV6, IPV6_PKTINFO,
+               source_of(reinterpret_cast<const sockaddr_in6&>(*info.local)));
   }
-  if (info.ecn >= 0) add(IPPROTO_IP, IP_TOS, info.ecn);
-  if (info.ecn >= 0 && is_ipv6_socket) add(IPPROTO_IPV6, IPV6_TCLASS, info.ecn);
-  if (info.segment != 0) add(IPPROTO_UDP, UDP_SEGMENT, info.segment);
-  message.msg_control = control.bytes;
-  message.msg_controllen = used;
+  if (info.ecn >= 0) writer.add(IPPROTO_IP, IP_TOS, info.ecn);
+  if (info.ecn >= 0 && is_ipv6_socket) writer.add(IPPROTO_IPV6, IPV6_TCLASS, info.ecn);
+  if (info.segment != 0) writer.add(IPPROTO_UDP, UDP_SEGMENT, info.segment);
 }
 
 long forbid_fragments(int fd, bool is_ipv6) {
