@@ -68,21 +68,22 @@ class Config:
             raise ConfigError("several workers need a port that is not 0")
         if self.timeout_keep_alive <= 0:
             raise ConfigError("--timeout-keep-alive must be more than 0")
-
         if self.limit_max_requests is not None and self.limit_max_requests < 1:
             raise ConfigError("--limit-max-requests must be at least 1")
-        for header in self.header or []:
-            if not header.partition(":")[1]:
-                raise ConfigError(f"a header is NAME:VALUE, not {header}")
+        self.headers()
 
     def headers(self):
         """Returns the headers of all responses, as pairs of bytes."""
-        pairs = (header.split(":", 1) for header in self.header or [])
-        try:
-            return [(name.encode("latin-1"), value.strip().encode("latin-1"))
-                    for name, value in pairs]
-        except UnicodeEncodeError:
-            raise ConfigError("--header has characters that a header cannot have") from None
+        pairs = []
+        for header in self.header or []:
+            try:
+                name, colon, value = header.encode("latin-1").partition(b":")
+            except UnicodeEncodeError:
+                raise ConfigError("--header has characters that a header cannot have") from None
+            if not colon:
+                raise ConfigError(f"a header is NAME:VALUE, not {header}")
+            pairs.append((name, value.strip()))
+        return pairs
 
     def load(self):
         """Returns the application."""

@@ -10,6 +10,11 @@ import sys
 from .config import ConfigError
 
 
+def require(path):
+    if not os.path.isfile(path):
+        raise ConfigError(f"there is no file {path}")
+
+
 def read_environment(path):
     """Sets the variables of a file that the environment does not have yet."""
     try:
@@ -17,8 +22,7 @@ def read_environment(path):
     except ImportError:
         raise ConfigError("--env-file needs the package python-dotenv: "
                           "pip install python-dotenv") from None
-    if not os.path.isfile(path):
-        raise ConfigError(f"there is no file {path}")
+    require(path)
     dotenv.load_dotenv(path)
 
 
@@ -28,8 +32,7 @@ def configure_logs(path, level):
         logging.basicConfig(stream=sys.stderr, level=level.upper(),
                             format="%(levelname)s: %(message)s")
         return
-    if not os.path.isfile(path):
-        raise ConfigError(f"there is no file {path}")
+    require(path)
     try:
         if path.endswith((".json", ".yaml", ".yml")):
             # Without the key, dictConfig() would disable the server's loggers.
