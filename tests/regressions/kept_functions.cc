@@ -50,7 +50,6 @@ struct Row {
 };
 void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
 
-
 void begin_stream(Loop& loop, const Self& self) {
   auto [near, far] = std::move(*Stream::socket_pair(loop));
   self->keep(std::move(far));

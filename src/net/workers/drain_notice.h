@@ -2,7 +2,6 @@
 // threads.
 #pragma once
 
-
 #include "spate/error.h"
 #include "spate/function.h"
 #include "spate/loop.h"
