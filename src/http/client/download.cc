@@ -11,7 +11,6 @@ class DownloadState final : public CallHandler {
  public:
   DownloadState(Loop& loop, std::string path, OnDownloaded done, const WriteFileOptions& file)
       : done_(std::move(done)), writer_(loop, std::move(path), [this] { on_progress(); }, file) {}
-  virtual ~DownloadState() = default;
 
   void start(Client& client, std::string_view url, CallOptions options) {
     call_ = client.send(url, *this, std::move(options));
