@@ -24,6 +24,9 @@ if(SPATE_TESTS AND NOT TARGET nghttp2::nghttp2)
                       "build without the tests: -DSPATE_TESTS=OFF.")
 endif()
 
+# Headers of the tests for which each system has its own version, included as "system/...".
+set(SPATE_TESTS_OF_SYSTEM ${PROJECT_SOURCE_DIR}/tests/support/${SPATE_SYSTEM})
+
 # spate_testing: the libraries once more, as one, with the fault seam, which those proper have not.
 function(spate_add_testing_library)
   spate_sources_of(spate library_sources)
@@ -48,13 +51,15 @@ function(spate_add_testing_library)
   endif()
   add_library(spate_testing ${kind} ${library_sources} ${testing_sources})
   spate_configure(spate_testing)
-  target_link_libraries(spate_testing PRIVATE ${packages} nghttp2::nghttp2)
+  # Tests of the parts include the headers of these packages.
+  target_link_libraries(spate_testing PUBLIC ${packages} nghttp2::nghttp2)
   if(SPATE_TESTS_SHARED)  # The tests of its parts need symbols that the real library hides.
     target_compile_options(spate_testing PRIVATE
       -fvisibility=default -fno-visibility-inlines-hidden)
   endif()
   set_target_properties(spate_testing PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_compile_definitions(spate_testing PUBLIC SPATE_FAULTS=1)
+  target_include_directories(spate_testing PUBLIC ${SPATE_TESTS_OF_SYSTEM})
   if(CMAKE_SYSTEM_NAME STREQUAL "Linux")  # It has no kqueue, so the tests bring a stand-in.
     set(stand_in ${PROJECT_SOURCE_DIR}/tests/kqueue/stand_in)
     set(with_kqueue spate_testing ${SPATE_SEAMED_OBJECTS})
@@ -95,6 +100,7 @@ function(spate_add_simulated_testing_library)
   spate_add_simulated_library(spate_sim_testing OBJECTS spate_testing ${SPATE_SEAMED_OBJECTS})
   if(TARGET spate_sim_testing)
     target_compile_definitions(spate_sim_testing INTERFACE SPATE_FAULTS=1)
+    target_include_directories(spate_sim_testing INTERFACE ${SPATE_TESTS_OF_SYSTEM})
     target_link_libraries(spate_sim_testing INTERFACE nghttp2::nghttp2)
     foreach(room IN LISTS SPATE_ROOMS)
       target_link_libraries(spate_sim_testing INTERFACE ${SPATE_NEEDS_${room}})

@@ -201,7 +201,7 @@ TEST(Address, RefusesSystemAddressesOfWrongSize) {
   EXPECT_EQ(Address::from_system(&four, 0).error(), std::errc::invalid_argument);
   sockaddr_storage other{};
   EXPECT_EQ(Address::from_system(&other, sizeof(other)).error(), std::errc::invalid_argument);
-  other.ss_family = AF_PACKET;
+  other.ss_family = AF_APPLETALK;
   EXPECT_EQ(Address::from_system(&other, 20).error(), std::errc::address_family_not_supported);
   other.ss_family = AF_UNSPEC;
   EXPECT_EQ(Address::from_system(&other, 16)->family(), Family::none);

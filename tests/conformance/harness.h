@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -32,7 +31,9 @@
 #include "spate/signal.h"
 #include "spate/stat.h"
 #include "spate/timer.h"
+#include "system/sleeping.h"
 #include "tests/support/backends.h"
+#include "tests/support/descriptors.h"
 #include "tests/support/make_loop.h"
 #include "tests/support/running.h"
 #include "tests/support/scripted.h"
@@ -67,7 +68,7 @@ class Fd {
 struct Pipe {
   Pipe() {
     int ends[2] = {-1, -1};
-    EXPECT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    EXPECT_TRUE(open_pipe(ends));
     read_end = Fd(ends[0]);
     write_end = Fd(ends[1]);
   }
@@ -96,24 +97,24 @@ struct Sockets {
  private:
   void connect_unix() {
     int ends[2] = {-1, -1};
-    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    EXPECT_TRUE(open_socket_pair(ends));
     near_end = Fd(ends[0]);
     far_end = Fd(ends[1]);
   }
   void connect_tcp() {
-    const Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const Fd listener(closing_on_exec(::socket(AF_INET, SOCK_STREAM, 0)));
     sockaddr_in address{};
     address.sin_family = AF_INET;
-    address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     auto* generic = reinterpret_cast<sockaddr*>(&address);
     socklen_t size = sizeof(address);
     EXPECT_EQ(::bind(listener.get(), generic, size), 0);
     EXPECT_EQ(::listen(listener.get(), 1), 0);
     EXPECT_EQ(::getsockname(listener.get(), generic, &size), 0);
-    near_end = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    near_end = Fd(closing_on_exec(::socket(AF_INET, SOCK_STREAM, 0)));
     EXPECT_EQ(::connect(near_end.get(), generic, size), 0);
-    far_end = Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    EXPECT_EQ(::fcntl(near_end.get(), F_SETFL, O_NONBLOCK), 0);
+    far_end = Fd(closing_on_exec(::accept(listener.get(), nullptr, nullptr)));
+    nonblocking(near_end.get());
   }
 };
 
@@ -242,24 +243,10 @@ inline int wait_for(int pid) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-// Waits until a thread of any process, by its ID, sleeps in the kernel and has no pending signal.
-inline void await_sleep(int thread) {
-  const std::string process = "/proc/" + std::to_string(thread) + "/status";
-  for (;;) {
-    std::ifstream file(process);
-    const std::string status((std::istreambuf_iterator<char>(file)), {});
-    if (status.empty() || (status.find("State:\tS") != std::string::npos &&
-                           status.find("ShdPnd:\t0000000000000000") != std::string::npos)) {
-      return;
-    }
-    std::this_thread::yield();
-  }
-}
-
 // Calls a function on another thread as soon as the calling one sleeps.
 template <class Action>
 std::thread when_asleep(Action action) {
-  return std::thread([action, sleeper = ::gettid()] {
+  return std::thread([action, sleeper = this_thread()] {
     await_sleep(sleeper);
     action();
   });
@@ -273,9 +260,8 @@ inline void await_end(int pid) {
 
 // A child that does nothing until it is killed, or its parent exits.
 inline int fork_sleeper() {
-  return fork_child([] {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (;;) ::pause();
+  return fork_child([parent = ::getpid()] {
+    while (::getppid() == parent) ::usleep(50'000);
     return 0;
   });
 }

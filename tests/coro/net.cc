@@ -11,8 +11,8 @@
 #include "spate/coro/time.h"
 #include "spate/coro/until_stop.h"
 #include "spate/coro/when.h"
+#include "system/open_fds.h"
 #include "tests/coro/promised.h"
-#include "tests/support/open_fds.h"
 
 namespace spate::testing {
 namespace {

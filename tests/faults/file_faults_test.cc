@@ -13,8 +13,8 @@
 #include "spate/file.h"
 #include "spate/loop.h"
 #include "spate/offload.h"
+#include "system/open_fds.h"
 #include "tests/support/make_loop.h"
-#include "tests/support/open_fds.h"
 #include "tests/support/own_tree.h"
 #include "tests/support/system_error.h"
 

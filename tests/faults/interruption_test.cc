@@ -11,10 +11,10 @@
 #include "base/fault.h"
 #include "spate/layer.h"
 #include "spate/timer.h"
+#include "system/open_fds.h"
 #include "tests/support/backends.h"
 #include "tests/support/faulty_backend.h"
 #include "tests/support/make_loop.h"
-#include "tests/support/open_fds.h"
 #include "tests/support/running.h"
 #include "tests/support/traffic.h"
 

@@ -16,8 +16,8 @@
 #include "spate/periodic.h"
 #include "spate/stat.h"
 #include "spate/timer.h"
+#include "system/open_fds.h"
 #include "tests/support/make_loop.h"
-#include "tests/support/open_fds.h"
 #include "tests/support/running.h"
 #include "tests/support/system_error.h"
 

@@ -21,10 +21,10 @@
 #include "spate/hooks.h"
 #include "spate/io.h"
 #include "spate/timer.h"
+#include "system/open_fds.h"
 #include "tests/support/backends.h"
 #include "tests/support/make_loop.h"
 #include "tests/support/missing.h"
-#include "tests/support/open_fds.h"
 #include "tests/support/system_error.h"
 #include "tests/support/traffic.h"
 

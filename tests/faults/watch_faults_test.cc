@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/fault.h"
-#include "tests/support/open_fds.h"
+#include "system/open_fds.h"
 #include "tests/support/system_error.h"
 #include "tests/threads/watch_harness.h"
 

@@ -19,9 +19,9 @@
 #include "spate/signal.h"
 #include "spate/stat.h"
 #include "spate/timer.h"
+#include "system/open_fds.h"
 #include "tests/support/backends.h"
 #include "tests/support/make_loop.h"
-#include "tests/support/open_fds.h"
 #include "tests/support/scripted.h"
 #include "tests/support/system_error.h"
 

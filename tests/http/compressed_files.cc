@@ -20,11 +20,11 @@
 #include "spate/http/compression.h"
 #include "spate/offload.h"
 #include "spate/timer.h"
-#include "support/open_fds.h"
 #include "support/pool_work.h"
 #include "support/random.h"
 #include "support/slow_disk.h"
 #include "support/system_error.h"
+#include "system/open_fds.h"
 
 namespace spate::testing {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "http/files_harness.h"
 #include "spate/http/router.h"
-#include "support/open_fds.h"
+#include "system/open_fds.h"
 
 namespace spate::testing {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "http/http2_harness.h"
 #include "spate/http/files.h"
-#include "support/open_fds.h"
 #include "support/own_tree.h"
 #include "support/pool_work.h"
+#include "system/open_fds.h"
 
 namespace spate::testing {
 namespace {

@@ -50,7 +50,7 @@ void expect_visible(std::uint16_t port, bool is_adopted) {
   for (const int fd : sockets) {
     if (!is_adopted) {
       // The kernel reports the length of a listening socket's queue here.
-      EXPECT_EQ(socket_option<tcp_info>(fd, IPPROTO_TCP, TCP_INFO).tcpi_sacked, 7u);
+      EXPECT_EQ(accept_queue(fd).limit, 7u);
       EXPECT_EQ(socket_option<int>(fd, IPPROTO_TCP, TCP_NODELAY), 1);
     }
     EXPECT_EQ(socket_option<int>(fd, SOL_SOCKET, SO_REUSEPORT), 1);

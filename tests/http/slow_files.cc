@@ -10,8 +10,8 @@
 
 #include "http/files_harness.h"
 #include "spate/timer.h"
-#include "support/open_fds.h"
 #include "support/slow_disk.h"
+#include "system/open_fds.h"
 
 namespace spate::testing {
 namespace {

@@ -21,8 +21,8 @@
 #include "streams/harness.h"
 #include "support/make_loop.h"
 #include "support/missing.h"
-#include "support/open_fds.h"
 #include "support/sanitizers.h"
+#include "system/open_fds.h"
 
 namespace spate::testing {
 namespace {

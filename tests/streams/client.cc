@@ -13,8 +13,8 @@
 #include "spate/net/resolver.h"
 #include "streams/harness.h"
 #include "sys/socket.h"
+#include "system/open_fds.h"
 #include "tests/support/name_server.h"
-#include "tests/support/open_fds.h"
 #include "tests/support/scripted.h"
 
 namespace spate::testing {

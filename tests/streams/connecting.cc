@@ -11,9 +11,9 @@
 #include "spate/net/listener.h"
 #include "spate/net/resolver.h"
 #include "streams/harness.h"
+#include "system/open_fds.h"
 #include "tests/support/closed_port.h"
 #include "tests/support/name_server.h"
-#include "tests/support/open_fds.h"
 #include "tests/support/random.h"
 
 namespace spate::testing {

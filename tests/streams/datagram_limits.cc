@@ -11,8 +11,8 @@
 #include "spate/error.h"
 #include "streams/datagram_harness.h"
 #include "support/missing.h"
-#include "support/open_fds.h"
 #include "sys/descriptor.h"
+#include "system/open_fds.h"
 
 namespace spate::testing {
 namespace {

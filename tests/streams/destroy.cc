@@ -15,11 +15,11 @@
 #include "spate/net/listener.h"
 #include "spate/net/workers.h"
 #include "streams/harness.h"
-#include "support/open_fds.h"
 #include "support/random.h"
 #include "support/sanitizers.h"
 #include "support/seeds.h"
 #include "sys/descriptor.h"
+#include "system/open_fds.h"
 
 namespace spate::testing {
 namespace {

@@ -19,7 +19,7 @@
 #include "streams/harness.h"
 #include "support/closed_port.h"
 #include "support/missing.h"
-#include "support/open_fds.h"
+#include "system/open_fds.h"
 
 namespace spate::testing {
 namespace {

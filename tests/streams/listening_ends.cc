@@ -9,7 +9,7 @@
 #include "base/fault.h"
 #include "streams/listening.h"
 #include "sys/socket.h"
-#include "tests/support/open_fds.h"
+#include "system/open_fds.h"
 
 namespace spate::testing {
 namespace {

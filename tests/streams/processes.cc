@@ -20,7 +20,7 @@
 #include "base/fault.h"
 #include "spate/net/listener.h"
 #include "streams/harness.h"
-#include "support/open_fds.h"
+#include "system/open_fds.h"
 
 namespace spate::testing {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "base/fault.h"
 #include "streams/resolving_harness.h"
-#include "tests/support/open_fds.h"
+#include "system/open_fds.h"
 #include "tests/support/own_file.h"
 #include "tests/support/random.h"
 

@@ -1,19 +1,19 @@
 // Shows the listening sockets of this process as the kernel sees them.
 #pragma once
 
-#include <dirent.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <vector>
 
 #include "spate/error.h"
 #include "spate/net/address.h"
 #include "sys/descriptor.h"
+#include "system/accept_queue.h"
+#include "system/open_fds.h"
+#include "tests/support/descriptors.h"
 
 namespace spate::testing {
 
@@ -28,9 +28,7 @@ T socket_option(int fd, int level, int name) {
 // The listening sockets of this process at the port.
 inline std::vector<int> listening_at(std::uint16_t port) {
   std::vector<int> found;
-  DIR* all = ::opendir("/proc/self/fd");
-  while (const dirent* each = ::readdir(all)) {
-    const int fd = std::atoi(each->d_name);
+  for (const int fd : open_fds()) {
     int listens = 0;
     socklen_t size = sizeof(listens);
     sockaddr_in6 address{};
@@ -39,15 +37,13 @@ inline std::vector<int> listening_at(std::uint16_t port) {
     if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &address_size) != 0) continue;
     if (ntohs(address.sin6_port) == port) found.push_back(fd);
   }
-  ::closedir(all);
   return found;
 }
 
-// How many connections wait to be accepted; the kernel keeps that here.
+// How many connections wait to be accepted.
 inline unsigned waiting_at(std::uint16_t port) {
   unsigned waiting = 0;
-  for (const int fd : listening_at(port))
-    waiting += socket_option<tcp_info>(fd, IPPROTO_TCP, TCP_INFO).tcpi_unacked;
+  for (const int fd : listening_at(port)) waiting += accept_queue(fd).waiting;
   return waiting;
 }
 
@@ -56,8 +52,8 @@ inline unsigned waiting_at(std::uint16_t port) {
 class FullListener {
  public:
   explicit FullListener(const Address& address)
-      : socket_(::socket(family_of(address), SOCK_STREAM | SOCK_CLOEXEC, 0)),
-        first_(::socket(family_of(address), SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+      : socket_(open_socket(family_of(address), SOCK_STREAM)),
+        first_(open_socket(family_of(address), SOCK_STREAM)) {
     sockaddr_storage bound{};
     socklen_t size = sizeof(bound);
     auto* raw = reinterpret_cast<sockaddr*>(&bound);

@@ -17,6 +17,7 @@
 #include "spate/io.h"
 #include "spate/net/address.h"
 #include "spate/timer.h"
+#include "tests/support/descriptors.h"
 
 namespace spate::testing {
 
@@ -97,8 +98,8 @@ class NameServer {
 
   bool bind_both(const Address& wanted) {
     const int family = wanted.family() == Address::Family::ipv6 ? AF_INET6 : AF_INET;
-    sockets_[0] = ::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    sockets_[1] = ::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    sockets_[0] = nonblocking(open_socket(family, SOCK_DGRAM));
+    sockets_[1] = nonblocking(open_socket(family, SOCK_STREAM));
     if (!bind(sockets_[0], wanted)) return false;
     sockaddr_storage bound{};
     socklen_t size = sizeof(bound);
@@ -127,9 +128,10 @@ class NameServer {
   }
 
   void on_guest() {
-    const int fd = ::accept4(sockets_[1], nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    const int fd = ::accept(sockets_[1], nullptr, nullptr);
     if (fd < 0) return;
-    guests_.emplace_back(loop_, fd, spate::bind<&NameServer::on_guest_data>(this));
+    guests_.emplace_back(loop_, nonblocking(closing_on_exec(fd)),
+                         spate::bind<&NameServer::on_guest_data>(this));
   }
   void on_guest_data(Io& io) {
     for (auto guest = guests_.begin(); guest != guests_.end(); ++guest) {
@@ -238,7 +240,7 @@ class NameServer {
     ++text[13];
     send(text, fd, peer);
     --text[13];
-    const int stranger = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const int stranger = open_socket(AF_INET, SOCK_DGRAM);
     send(text, stranger, peer);
     ::close(stranger);
   }

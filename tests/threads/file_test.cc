@@ -23,7 +23,7 @@
 
 #include "base/fault.h"
 #include "spate/offload.h"
-#include "tests/support/open_fds.h"
+#include "system/open_fds.h"
 #include "tests/support/own_tree.h"
 #include "tests/support/sanitizers.h"
 #include "tests/threads/file_harness.h"

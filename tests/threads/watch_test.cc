@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "spate/active.h"
-#include "tests/support/open_fds.h"
+#include "system/open_fds.h"
 #include "tests/support/system_error.h"
 #include "tests/threads/watch_harness.h"
 

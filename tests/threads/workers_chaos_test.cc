@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/open_fds.h"
+#include "system/open_fds.h"
 #include "tests/support/random.h"
 #include "tests/support/seeds.h"
 #include "threads/workers_harness.h"

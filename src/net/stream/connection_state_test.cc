@@ -59,7 +59,7 @@ TEST(ConnectionState, KeepsErrorsOfBothCategories) {
   EXPECT_FALSE(life.error());
   for (const std::error_code error :
        {std::error_code(EPIPE, std::system_category()), make_error_code(Error::truncated),
-        std::error_code(EHWPOISON, std::system_category()), make_error_code(Error::loop_forked)}) {
+        std::error_code(EOWNERDEAD, std::system_category()), make_error_code(Error::loop_forked)}) {
     life.set_error(error);
     EXPECT_EQ(life.error(), error);
   }
