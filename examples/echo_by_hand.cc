@@ -1,5 +1,6 @@
 // A TCP echo server on bare descriptors, with Io. echo.cc does this with sessions.
 //   echo_by_hand 7000          talk to it: nc localhost 7000
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,6 +16,11 @@
 using spate::Events;
 
 namespace {
+
+void set_flags(int fd) {
+  ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  ::fcntl(fd, F_SETFL, O_NONBLOCK);
+}
 
 class Socket {
  public:
@@ -70,8 +76,10 @@ class Server {
   };
 
   void on_connection() {
-    const int fd = ::accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd >= 0) connections_.try_emplace(fd, *this, fd);
+    const int fd = ::accept(listener_.fd(), nullptr, nullptr);
+    if (fd < 0) return;
+    set_flags(fd);
+    connections_.try_emplace(fd, *this, fd);
   }
 
   spate::Loop& loop_;
@@ -81,7 +89,8 @@ class Server {
 };
 
 spate::Result<int> listen_at(int port) {
-  const int fd = ::socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  const int fd = ::socket(AF_INET6, SOCK_STREAM, 0);
+  set_flags(fd);
   sockaddr_in6 address{};
   address.sin6_family = AF_INET6;
   address.sin6_port = htons(static_cast<std::uint16_t>(port));

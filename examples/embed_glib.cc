@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <iostream>
 
 #include "spate/net/server.h"
@@ -30,7 +31,8 @@ SpateSource& of(GSource* source) { return *reinterpret_cast<SpateSource*>(source
 gboolean prepare(GSource* source, gint* timeout_ms) {
   const spate::Nanos wait = of(source).loop->prepare_to_wait();
   const auto rounded_up = std::chrono::ceil<std::chrono::milliseconds>(wait).count();
-  *timeout_ms = wait >= spate::kForever ? -1 : static_cast<gint>(std::min(rounded_up, 60'000L));
+  *timeout_ms =
+      wait >= spate::kForever ? -1 : static_cast<gint>(std::min<std::int64_t>(rounded_up, 60'000));
   return wait == spate::Nanos{0};
 }
 

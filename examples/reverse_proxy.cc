@@ -16,7 +16,7 @@ using spate::http::Exchange;
 
 namespace {
 
-void log(const spate::http::UpstreamChange& change) {
+void log_change(const spate::http::UpstreamChange& change) {
   std::cerr << change.url << ": " << (change.is_available ? "available" : change.error.message());
   if (change.status) std::cerr << " (" << code_of(*change.status) << ')';
   std::cerr << std::endl;
@@ -25,7 +25,7 @@ void log(const spate::http::UpstreamChange& change) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  spate::http::UpstreamOptions upstreams{.on_change = log};
+  spate::http::UpstreamOptions upstreams{.on_change = log_change};
   if (argc > 2 && argv[1] == std::string("--check")) {
     upstreams.health_check =
         spate::http::HealthCheck{.path = argv[2], .interval = 1s, .timeout = 1s};
