@@ -15,7 +15,16 @@ struct Listener {
   PyObject* sock;
   PyObject* server;
   int backlog;
+  int proto;
 };
+
+// Returns the attribute `proto` of a socket; -1 if it has none.
+int proto_of(PyObject* sock) {
+  const Ref number(PyObject_GetAttrString(sock, "proto"));
+  const long proto = number ? PyLong_AsLong(number.get()) : -1;
+  if (PyErr_Occurred() != nullptr) PyErr_Clear();
+  return static_cast<int>(proto);
+}
 
 // Starts the connection. Its errors are lost, as asyncio's are outside of debug mode.
 int start(Core* core, const Listener& listener, int fd, const Address& peer) {
@@ -23,6 +32,7 @@ int start(Core* core, const Listener& listener, int fd, const Address& peer) {
   if (!protocol) ::close(fd);
   if (protocol && make_transport(core, {.fd = fd,
                                         .peer = peer,
+                                        .proto = listener.proto,
                                         .protocol = protocol.get(),
                                         .server = listener.server})) {
     return 0;
@@ -43,6 +53,7 @@ PyObject* core_accept(PyObject* self, PyObject* arguments) {
   }
   const int listening = PyObject_AsFileDescriptor(listener.sock);
   if (listening < 0) return nullptr;
+  listener.proto = proto_of(listener.sock);
   for (int i = 0; i < listener.backlog; ++i) {
     Address peer{};
     socklen_t size = sizeof peer;

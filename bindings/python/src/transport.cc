@@ -96,6 +96,7 @@ bool take_descriptor(Transport* transport, const Given& given) {
   if (given.connection != nullptr) {
     transport->fd = given.connection->fd;
     transport->peer = given.connection->peer;
+    transport->proto = given.connection->proto;
   } else {
     transport->fd = PyObject_AsFileDescriptor(given.sock);
     if (transport->fd < 0) return false;
@@ -457,7 +458,8 @@ PyObject* socket_of(Transport* transport) {
   if (transport->sock != nullptr) return transport->sock;
   const State& state = *transport->core->state;
   if (!transport->is_open) return transport->sock = make_closed_socket(transport).release();
-  Ref sock(PyObject_CallFunction(state.lookups.socket, "iiii", -1, -1, -1, transport->fd));
+  Ref sock(
+      PyObject_CallFunction(state.lookups.socket, "iiii", -1, -1, transport->proto, transport->fd));
   if (!sock) return nullptr;
   // The descriptor does not block already, but the object does not know.
   const Ref done(PyObject_CallMethodOneArg(sock.get(), state.names.setblocking, Py_False));

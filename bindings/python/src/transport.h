@@ -29,6 +29,7 @@ struct Transport {
   spate_io io;
   std::uint32_t events;  // SPATE_READ, SPATE_WRITE.
   int fd;
+  int proto;  // For the socket that socket_of() makes; -1: the kernel's.
   int lost;  // 1 plus the number of writes after the connection was lost.
   bool is_open;  // The descriptor is.
   bool is_held, is_written, is_started, is_closing, is_paused, is_at_end, is_buffered;
@@ -44,6 +45,7 @@ inline Transport* transport_of(PyObject* self) { return native_of<Transport>(sel
 struct Connection {
   int fd;
   Address peer{};  // If it is known.
+  int proto = -1;  // An accepted socket has its listener's, as asyncio's do; -1: the kernel's.
   PyObject* protocol;
   PyObject* waiter = Py_None;  // A future that is fulfilled after connection_made(), or None.
   PyObject* server = Py_None;

@@ -247,6 +247,19 @@ class AcceptedSocketTest(LoopCase):
         client.close()
         server.close()
 
+    async def test_socket_of_accepted_connection_has_the_protocol_of_the_listener(self):
+        loop = asyncio.get_running_loop()
+        made = loop.create_future()
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            self.assertEqual(listener.proto, 0)
+            server = await loop.create_server(lambda: Recorder(made), sock=listener)
+            client = socket.create_connection(listener.getsockname())
+            view = (await made).transport.get_extra_info("socket")
+            self.assertEqual(view.proto, 0)
+            server.close()
+        client.close()
+
     async def test_connection_without_a_socket_keeps_its_addresses_after_close(self):
         server, client, transport = await self.accept()
         before = count_descriptors()
