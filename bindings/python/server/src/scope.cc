@@ -222,10 +222,11 @@ bool is_forwarded(Server* server, const Request& request) {
          (fields.contains(FieldId::x_forwarded_for) || fields.contains(FieldId::x_forwarded_proto));
 }
 
-// Pairs are kept: the last one of each port, modulo kClients.
+// Pairs are kept: the last one of each two ports, modulo kClients. Linux gives a socket that
+// connects an even port if one is free.
 PyObject* client_of(Server* server, const spate::Address& peer) {
   if (!peer.is_ip()) Py_RETURN_NONE;
-  auto& [address, pair] = server->engine->clients[peer.port() % Engine::kClients];
+  auto& [address, pair] = server->engine->clients[peer.port() / 2 % Engine::kClients];
   if (!pair || address != peer) {
     pair = Ref(pair_of(peer));
     address = peer;
