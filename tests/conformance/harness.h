@@ -31,6 +31,7 @@
 #include "spate/signal.h"
 #include "spate/stat.h"
 #include "spate/timer.h"
+#include "system/interruption.h"
 #include "system/sleeping.h"
 #include "tests/support/backends.h"
 #include "tests/support/descriptors.h"

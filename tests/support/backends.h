@@ -2,7 +2,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <poll.h>
 
 #include <algorithm>
 #include <iterator>
@@ -61,9 +60,5 @@ inline auto backends_where(const std::vector<std::string_view>& backends,
 inline std::string backend_test_name(const ::testing::TestParamInfo<std::string_view>& backend) {
   return std::string(backend.param);
 }
-
-// After a ring was closed: waits for the interruption that follows, so that it does not hit the
-// next test. Returns whether it came.
-inline bool await_interruption() { return ::poll(nullptr, 0, 50) < 0; }
 
 }  // namespace spate::testing
