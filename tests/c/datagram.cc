@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "spate_net.h"
+#include "support/own_loopback.h"
 #include "tests/c/net_harness.h"
 
 namespace spate::testing {
@@ -36,7 +37,7 @@ const spate_datagram_callbacks kPackets = {
 class CDatagramTest : public CNetTest {
  protected:
   CDatagramTest() {
-    const spate_address any = address("127.0.0.1:0");
+    const spate_address any = address((own_loopback_text() + ":0").c_str());
     spate_datagram_options options{};
     options.size = sizeof(options);
     options.packet_size = 8;

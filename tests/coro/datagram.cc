@@ -23,6 +23,7 @@
 #include "spate/coro/time.h"
 #include "spate/coro/until_stop.h"
 #include "spate/coro/when.h"
+#include "support/own_loopback.h"
 #include "tests/coro/promised.h"
 
 namespace spate::testing {
@@ -46,9 +47,7 @@ class CoroDatagram : public ::testing::Test {
     right_ = must(spate::Datagram::adopt(*loop_, ends[1]));
   }
 
-  spate::Datagram bound() {
-    return must(spate::Datagram::create(*loop_, Address::loopback_ipv4(0)));
-  }
+  spate::Datagram bound() { return must(spate::Datagram::create(*loop_, own_address(0))); }
   void say(int first, int count) {
     for (int i = 0; i < count; ++i) {
       EXPECT_FALSE(left_.send(bytes_of(std::to_string(first + i))));

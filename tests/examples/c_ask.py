@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 """Drives examples/c_ask.c.   c_ask.py PROGRAM"""
 
+import os
 import socket
 import sys
 import threading
 import unittest
 
 import driver
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import ports  # pylint: disable=wrong-import-position,wrong-import-order
 
 
 def answer(listener):
@@ -27,9 +31,7 @@ class Ask(unittest.TestCase):
         self.assertEqual((asked.returncode, asked.stdout), (0, "you said hello\n"))
 
     def test_says_why_it_cannot_connect(self):
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            port = listener.getsockname()[1]
-        asked = driver.run(self.program, "127.0.0.1", str(port), "hello")
+        asked = driver.run(self.program, "127.0.0.1", str(ports.CLOSED_PORT), "hello")
         self.assertEqual(asked.returncode, 1)
         self.assertIn("Connection refused", asked.stderr)
 

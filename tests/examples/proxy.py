@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 """Drives examples/proxy.cc.   proxy.py PROGRAM"""
 
+import os
 import socket
 import struct
 import sys
 import unittest
 
 import driver
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import ports  # pylint: disable=wrong-import-position,wrong-import-order
 
 
 class Proxy(unittest.TestCase):
@@ -47,9 +51,9 @@ class Proxy(unittest.TestCase):
             client.hear()
 
     def test_resets_the_client_when_the_target_refuses(self):
-        self.target.close()
-        with self.assertRaises(ConnectionResetError):  # Possibly by connect() itself.
-            self.proxy.connect().hear()
+        with driver.Server(self.program, "0", "localhost", str(ports.CLOSED_PORT)) as proxy:
+            with self.assertRaises(ConnectionResetError):  # Possibly by connect() itself.
+                proxy.connect().hear()
 
     def test_ends_on_sigterm(self):
         self.connect()

@@ -116,7 +116,7 @@ class Redis(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
 
     def test_gives_up_where_nothing_listens(self):
-        done = self.ask(ports.free_port(), "GET a")
+        done = self.ask(ports.CLOSED_PORT, "GET a")
         self.assertEqual(done.stdout, "Connection refused\n")
         self.assertEqual(done.returncode, 1)
 

@@ -12,6 +12,7 @@
 #include "spate/net/listener.h"
 #include "spate/net/resolver.h"
 #include "streams/harness.h"
+#include "support/own_loopback.h"
 #include "sys/socket.h"
 #include "system/open_fds.h"
 #include "tests/support/name_server.h"
@@ -305,7 +306,7 @@ class ClientTest : public ::testing::Test {
 };
 
 TEST_F(ClientTest, ReconnectsWhenServerReturns) {
-  std::optional<Listener> listener(listen(Address::loopback_ipv4(0)));
+  std::optional<Listener> listener(listen(own_address(0)));
   const Address address = listener->address();
   Client client = *Client::create(loop_, address, keep(), {.first_delay = 5ms, .max_delay = 20ms});
   client.connect();
@@ -337,7 +338,7 @@ TEST_F(ClientTest, MayBeDestroyedAnywhere) {
   const std::vector<int> fds = open_fds();
   Address nobody;
   {
-    nobody = listen(Address::loopback_ipv4(0)).address();
+    nobody = listen(own_address(0)).address();
   }
   for (const Address& address : {listener.address(), nobody}) {
     for (int turns = 0; turns < 8; ++turns) {
@@ -393,7 +394,7 @@ TEST_F(ClientTest, MayBeDestroyedInStreamCallbacksAndNestedRuns) {
 }
 
 TEST_F(ClientTest, IsNotCalledInNestedRunAfterItWasDestroyed) {
-  Listener listener = listen(Address::loopback_ipv4(0));
+  Listener listener = listen(own_address(0));
   for (const bool is_refused : {false, true}) {
     const Address address = listener.address();
     if (is_refused) listener = Listener();

@@ -36,8 +36,9 @@ class Listening : public ::testing::Test {
       }
     };
   }
-  Listener listen(const ListenOptions& options = {}) {
-    Result<Listener> made = Listener::create(loop_, Address::loopback_ipv4(0), collect(), options);
+  Listener listen(const ListenOptions& options = {},
+                  const Address& address = Address::loopback_ipv4(0)) {
+    Result<Listener> made = Listener::create(loop_, address, collect(), options);
     EXPECT_TRUE(made);
     return std::move(*made);
   }

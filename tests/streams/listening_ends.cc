@@ -8,6 +8,7 @@
 
 #include "base/fault.h"
 #include "streams/listening.h"
+#include "support/own_loopback.h"
 #include "sys/socket.h"
 #include "system/open_fds.h"
 
@@ -205,7 +206,7 @@ TEST_F(Listening, DoesNotBackOffAfterErrorsOfOneConnection) {
 // ---- the end
 
 TEST_F(Listening, AcceptsPendingConnectionsBeforeClosing) {
-  Listener listener = listen({.accepts_per_turn = 1});
+  Listener listener = listen({.accepts_per_turn = 1}, own_address(0));
   listener.pause();
   const Address address = listener.address();
   std::list<Connecting> attempts;

@@ -13,6 +13,7 @@
 #include "base/fault.h"
 #include "spate/net/server.h"
 #include "streams/harness.h"
+#include "support/own_loopback.h"
 
 namespace spate::testing {
 namespace {
@@ -46,7 +47,7 @@ class LineServer {
     LineServer& server;
   };
 
-  explicit LineServer(Loop& loop) : loop_(loop) { start(Address::loopback_ipv4(0)); }
+  explicit LineServer(Loop& loop) : loop_(loop) { start(own_address(0)); }
   void start(const Address& at) {
     server_ = must(serve<Talker>(loop_, at, std::ref(*this)));
     address = server_.address();

@@ -3,6 +3,8 @@
 import random
 import socket
 
+CLOSED_PORT = 1  # tcpmux (RFC 1078): no program listens there.
+
 
 def free_port():
     """Returns a port that was free for TCP and for UDP a moment ago, on every address.

@@ -10,6 +10,7 @@
 
 #include "spate/net/server.h"
 #include "spate/net/tls.h"
+#include "support/own_loopback.h"
 #include "threads/workers_harness.h"
 #include "tls/testing/certificates.h"
 
@@ -45,8 +46,8 @@ class Lodger : public Session {
 class SessionServers : public WorkersTest {
  protected:
   WorkersServer serve_lodgers() {
-    return must(spate::serve<Lodger>(*workers_, Address::loopback_ipv4(0), {.balance = GetParam()},
-                                     std::ref(book_)));
+    return must(
+        spate::serve<Lodger>(*workers_, own_address(0), {.balance = GetParam()}, std::ref(book_)));
   }
   // Connects so many clients, and waits until they are served.
   void visit(const WorkersServer& server, int count) {

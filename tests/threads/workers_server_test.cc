@@ -14,6 +14,7 @@
 #include "spate/http/inspector.h"
 #include "spate/http/server.h"
 #include "spate/net/connect.h"
+#include "support/own_loopback.h"
 #include "support/tls_pair.h"
 #include "threads/workers_harness.h"
 
@@ -104,11 +105,10 @@ class Waiting {
 
 class HttpWorkersServer : public WorkersTest {
  protected:
-  void serve(const http::ServerOptions& options = {}) {
-    server_ = must(http::serve(
-        *workers_, Address::loopback_ipv4(0),
-        [this](Exchange exchange) { waiting_.serve(std::move(exchange)); }, options,
-        {.balance = GetParam()}));
+  void serve(const http::ServerOptions& options = {}, const Address& address = own_address(0)) {
+    server_ = must(http::serve(*workers_, address,
+                               [this](Exchange exchange) { waiting_.serve(std::move(exchange)); },
+                               options, {.balance = GetParam()}));
   }
   Visitor& visit(std::string_view path = "/") {
     Visitor& visitor = visitors_.emplace_back(*loop_, server_.address());
@@ -341,7 +341,7 @@ TEST_P(HttpWorkersServer, ReloadFailsWithInvalidOptionsAndAfterStop) {
 
 TEST_P(HttpWorkersServer, ReloadedTlsContextIsUsedByNewConnections) {
   const Certificate stranger({.subject = "localhost", .names = {"localhost"}});
-  serve({.tls = test_server_context()});
+  serve({.tls = test_server_context()}, Address::loopback_ipv4(0));
   const TlsContext tls = test_client_context();
   Visitor& before = visitors_.emplace_back(*loop_, server_.address(), tls);
   before.ask();

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/own_loopback.h"
 #include "threads/workers_harness.h"
 
 namespace spate::testing {
@@ -54,8 +55,7 @@ TEST_P(WorkersTest, ClosedListenerAcceptsNoMore) {
     std::atomic<int>& count;
   };
   const auto listener = must(workers->open(
-      Address::loopback_ipv4(0), [&](Loop&) { return std::make_unique<Counting>(accepted); },
-      GetParam()));
+      own_address(0), [&](Loop&) { return std::make_unique<Counting>(accepted); }, GetParam()));
   const Address other = must(workers->listen(Address::loopback_ipv4(0), kEcho, GetParam()));
   int echoed = 0;
   std::list<Client> clients;

@@ -33,9 +33,7 @@ def full_listener():
     return listener, socket.create_connection(listener.getsockname())
 
 
-def refusing_address():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()
+REFUSING_ADDRESS = ("127.0.0.1", 1)  # tcpmux (RFC 1078): no program listens there.
 
 
 class Recorder(asyncio.Protocol):
@@ -86,7 +84,7 @@ class ConnectTest(LoopCase):
 
     async def test_refused_connection_raises_asyncios_error_and_leaves_no_descriptor(self):
         loop = asyncio.get_running_loop()
-        address = refusing_address()
+        address = REFUSING_ADDRESS
         before = count_descriptors()
         for _ in range(3):
             with self.assertRaises(ConnectionRefusedError) as caught:
@@ -199,7 +197,7 @@ class ConnectTest(LoopCase):
             await loop.sock_connect(sock, ("localhost", address[1]))
             self.assertEqual(sock.getpeername(), address)
         server.close()
-        address = refusing_address()
+        address = REFUSING_ADDRESS
         with socket.socket() as sock:
             sock.setblocking(False)
             with self.assertRaisesRegex(ConnectionRefusedError, "Connect call failed"):
@@ -215,7 +213,7 @@ class ConnectTest(LoopCase):
 
         async def connect():
             with self.assertRaises(ConnectionRefusedError):
-                await asyncio.get_running_loop().create_connection(Recorder, *refusing_address())
+                await asyncio.get_running_loop().create_connection(Recorder, *REFUSING_ADDRESS)
 
         def run():
             with asyncio.Runner(loop_factory=Other) as runner:

@@ -7,6 +7,7 @@
 #include "sim/parity/stage.h"
 #include "spate/net/connect.h"
 #include "support/closed_port.h"
+#include "support/own_loopback.h"
 
 namespace spate::parity {
 
@@ -241,7 +242,8 @@ constexpr Scenario kArrivals[] = {
        auto listener = Listener::create(stage.loop(), Address::any_ipv6(0),
                                         [](Stream, const Address&) {}, {.v6_only = true});
        if (!listener) return stage.note("listening", listener.error());
-       stage.try_to_connect({Address::loopback_ipv4(listener->address().port())});
+       // Another program may listen at this port of 127.0.0.1.
+       stage.try_to_connect({testing::own_address(listener->address().port())});
      }},
     {"WithoutDescriptorsNobodyConnects",
      [](Stage& stage) {

@@ -9,6 +9,7 @@
 
 #include "spate/error.h"
 #include "spate/sim/test_loop.h"
+#include "support/own_loopback.h"
 
 namespace spate::parity {
 
@@ -102,7 +103,7 @@ Actor& Stage::actor(std::string name) {
 }
 
 Listener& Stage::listen(std::vector<Actor*> accepted, const ListenOptions& options) {
-  return listen_at(Address::loopback_ipv4(0), std::move(accepted), options);
+  return listen_at(testing::own_address(0), std::move(accepted), options);
 }
 
 Listener& Stage::listen_at(const Address& address, std::vector<Actor*> accepted,

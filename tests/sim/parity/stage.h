@@ -93,8 +93,8 @@ class Stage {
   void note(std::string_view what, std::size_t number);
 
   Actor& actor(std::string name);
-  // Listens at a free port of 127.0.0.1, and gives the first connection to the first of `accepted`,
-  // and so on; further ones are closed.
+  // Listens at a free port of an own loopback address, and gives the first connection to the first
+  // of `accepted`, and so on; further ones are closed.
   Listener& listen(std::vector<Actor*> accepted, const ListenOptions& options = {});
   // Listens at an address. An error is noted, and the listener is closed then.
   Listener& listen_at(const Address& address, std::vector<Actor*> accepted,
