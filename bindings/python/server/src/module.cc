@@ -14,8 +14,8 @@ constexpr PyTypeObject* State::* kTypes[] = {&State::server_type, &State::cycle_
                                              &State::socket_type, &State::waiting_type,
                                              &State::done_type};
 constexpr PyObject* State::* kObjects[] = {
-    &State::done,        &State::http_scope,      &State::task_keywords,
-    &State::asgi,        &State::http_extensions, &State::socket_extensions,
+    &State::done,           &State::http_scope, &State::task_keywords,   &State::task,
+    &State::eager_keywords, &State::asgi,       &State::http_extensions, &State::socket_extensions,
     &State::disconnected};
 constexpr const char* kNames[] = {
 #define X(name, text) text,
@@ -69,6 +69,10 @@ bool make_objects(PyObject* module, State* state) {
   state->socket_extensions = Py_BuildValue("{s{}}", "websocket.http.response");
   state->http_scope = make_http_scope(*state);
   state->task_keywords = PyTuple_Pack(1, (*state)[Name::name]);
+  const Ref asyncio(PyImport_ImportModule("asyncio"));
+  state->task = asyncio ? PyObject_GetAttrString(asyncio.get(), "Task") : nullptr;
+  state->eager_keywords =
+      PyTuple_Pack(3, (*state)[Name::loop], (*state)[Name::name], (*state)[Name::eager_start]);
   state->disconnected = PyErr_NewExceptionWithDoc(
       "spate_server.ClientDisconnected", "Raised by send() when the client has disconnected.",
       PyExc_OSError, nullptr);

@@ -94,10 +94,10 @@ bool Engine::adopt(int fd, int backlog) {
 void Engine::drain(double seconds, PyObject* done) {
   for (Listener& listener : listeners_) listener.close();
   PyObject* const kept = Py_NewRef(done);
-  http_.drain(nanos_of(seconds), [kept] {
+  http_.drain(nanos_of(seconds), [this, kept] {
     const Ref function(kept);
     const Ref result(PyObject_CallNoArgs(kept));
-    if (!result) PyErr_WriteUnraisable(kept);
+    if (!result) report(kept);
   });
   request_turn();
 }
@@ -112,13 +112,22 @@ void Engine::on_request(Exchange exchange) {
   const bool is_started = wants_websocket(exchange.request())
                               ? start_socket(server_, std::move(exchange))
                               : start_cycle(server_, std::move(exchange));
-  if (!is_started) PyErr_WriteUnraisable(server_->run);
+  if (!is_started) report(server_->run);
+}
+
+void Engine::report(PyObject* function) {
+  if (fatal_ || PyErr_ExceptionMatches(PyExc_Exception) != 0) {
+    PyErr_WriteUnraisable(function);
+    return;
+  }
+  fatal_ = take_exception();
+  request_turn();
 }
 
 void Engine::count_request() {
   if (requests_left == 0 || --requests_left != 0 || server_->at_last == Py_None) return;
   const Ref result(PyObject_CallNoArgs(server_->at_last));
-  if (!result) PyErr_WriteUnraisable(server_->at_last);
+  if (!result) report(server_->at_last);
 }
 
 void Engine::call_log(const AccessRecord& record) {
@@ -130,16 +139,31 @@ void Engine::call_log(const AccessRecord& record) {
                         : request.version() == spate::http::Version::http_1_0 ? Name::v10
                                                                               : Name::v20],
       spate::http::code_of(record.status)));
-  if (!result) PyErr_WriteUnraisable(server_->access);
+  if (!result) report(server_->access);
 }
 
 bool Engine::turn() {
   is_scheduled_ = false;
   if (is_running_) return true;
+  if (!choose_start()) return false;
   is_running_ = true;
   const std::error_code error = loop_->run(spate::Run::no_wait);
   is_running_ = false;
-  return error ? raise_error(error) : prepare();
+  if (!(error ? raise_error(error) : prepare())) return false;
+  if (!fatal_) return true;
+  pyspate::raise(std::move(fatal_));
+  return false;
+}
+
+bool Engine::choose_start() {
+#if PY_VERSION_HEX >= 0x030C0000
+  const State& names = *server_->state;
+  const Ref factory(PyObject_CallMethodNoArgs(server_->loop, names[Name::get_task_factory]));
+  starts_at_once_ = factory.get() == Py_None;
+  return static_cast<bool>(factory);
+#else
+  return true;
+#endif
 }
 
 // Sets a timer of the outer loop for the next one of the inner loop. A timer that expires too early
@@ -358,15 +382,24 @@ PyType_Slot slots[] = {{Py_tp_new, as_slot(server_new)},
                        {Py_tp_methods, methods},
                        {}};
 
+Ref make_task(Server* server, PyObject* coroutine) {
+  const State& names = *server->state;
+  if (server->engine->starts_at_once()) {
+    PyObject* const call[] = {coroutine, server->loop, names[Name::task_name], Py_True};
+    return Ref(PyObject_Vectorcall(names.task, call, 1, names.eager_keywords));
+  }
+  PyObject* const call[] = {server->loop, coroutine, names[Name::task_name]};
+  return Ref(PyObject_VectorcallMethod(names[Name::create_task], call, 2, names.task_keywords));
+}
+
 }  // namespace
 
 bool start_task(Server* server, PyObject* scope, PyObject* cycle) {
   const Ref coroutine(PyObject_CallFunctionObjArgs(server->run, scope, cycle, nullptr));
   if (!coroutine) return false;
   if (coroutine.get() == Py_None) return true;
+  const Ref task = make_task(server, coroutine.get());
   const State& names = *server->state;
-  PyObject* const call[] = {server->loop, coroutine.get(), names[Name::task_name]};
-  const Ref task(PyObject_VectorcallMethod(names[Name::create_task], call, 2, names.task_keywords));
   const Ref done(task ? PyObject_CallMethodNoArgs(task.get(), names[Name::done]) : nullptr);
   // An eager task may have ended already.
   return done && (done.get() == Py_True || PyDict_SetItem(server->tasks, cycle, task.get()) == 0);

@@ -61,6 +61,9 @@ class Engine final : public spate::http::Service {
   // Has a turn made soon. Called after each use of an Exchange or a WebSocket.
   void request_turn();
   int descriptor();
+  // Whether a task runs its first step when it is made, which saves a turn of the outer loop.
+  // asyncio can do so since Python 3.12. A factory of tasks decides it otherwise.
+  bool starts_at_once() const { return starts_at_once_; }
 
   std::size_t in_progress = 0;  // Cycles and Sockets.
   std::size_t limit = SIZE_MAX;
@@ -76,6 +79,11 @@ class Engine final : public spate::http::Service {
 
  private:
   bool prepare();
+  // Reads from the outer loop whether new tasks may start at once. False with an exception.
+  bool choose_start();
+  // Handles the exception of a Python function that the inner loop has called. SystemExit and its
+  // like are raised by turn(), because they are meant for the outer loop.
+  void report(PyObject* function);
   void count_request();
   void call_log(const spate::http::AccessRecord& record);
 
@@ -85,8 +93,10 @@ class Engine final : public spate::http::Service {
   std::vector<spate::Listener> listeners_;
   Ref timer_;
   spate::Nanos timer_at_{spate::kForever};
+  Ref fatal_;  // The exception that turn() is to raise.
   bool is_running_ = false;
   bool is_scheduled_ = false;
+  bool starts_at_once_ = false;
 };
 
 // Starts the request of a Cycle or Socket, and its task if it has a coroutine. False with an

@@ -34,7 +34,9 @@ using pyspate::take_exception;
   X(query, "QUERY_STRING") X(protocol, "SERVER_PROTOCOL") X(remote_addr, "REMOTE_ADDR")        \
   X(remote_port, "REMOTE_PORT") X(url_scheme, "wsgi.url_scheme") X(http_10, "HTTP/1.0")        \
   X(http_11, "HTTP/1.1") X(http_2, "HTTP/2") X(http_host, "HTTP_HOST") X(name, "name")         \
-  X(task_name, "spate-request") X(get, "GET") X(post, "POST")
+  X(task_name, "spate-request") X(loop, "loop")                                                \
+  X(eager_start, "eager_start") X(get_task_factory, "get_task_factory") X(get, "GET")          \
+  X(post, "POST")
 
 enum class Name {
 #define X(name, text) name,
@@ -53,6 +55,8 @@ struct State {
   PyObject* done;               // The Done that send() returns.
   PyObject* http_scope;         // A scope with the values that most requests have.
   PyObject* task_keywords;      // ("name",)
+  PyObject* task;               // asyncio.Task
+  PyObject* eager_keywords;     // ("loop", "name", "eager_start")
   PyObject* asgi;               // scope["asgi"].
   PyObject* http_extensions;    // scope["extensions"] of a request.
   PyObject* socket_extensions;  // scope["extensions"] of a WebSocket.

@@ -2,10 +2,34 @@
 
 import asyncio
 import os
+import socket
 import tempfile
 import unittest
 
-from server_case import Client, ServerCase, hello, read_all, respond
+from server_case import Client, ServerCase, hello, read_all, respond, spate_server
+
+
+class Exits(unittest.TestCase):
+    def serve_one_request(self, app):
+        loop = asyncio.new_event_loop()
+        loop.set_exception_handler(lambda *_: None)
+        server = spate_server.Server(spate_server.Config(app=None, port=0, lifespan="off"), app)
+        try:
+            loop.run_until_complete(server.start())
+            with socket.create_connection(server.addresses[0]) as client:
+                client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                loop.run_until_complete(asyncio.sleep(10))
+        finally:
+            loop.run_until_complete(server.stop())
+            loop.close()
+
+    def test_exit_of_an_application_is_raised_by_the_loop(self):
+        async def app(scope, receive, send):
+            raise kind("enough")
+
+        for kind in SystemExit, KeyboardInterrupt:
+            with self.subTest(kind), self.assertRaises(kind):
+                self.serve_one_request(app)
 
 
 class Requests(ServerCase):
@@ -62,6 +86,32 @@ class Requests(ServerCase):
         await self.serve(app)
         await self.get()
         self.assertEqual(names, ["spate-request"])
+
+    @unittest.skipUnless(hasattr(asyncio, "eager_task_factory"), "eager tasks need Python 3.12")
+    async def test_task_starts_at_once_unless_a_factory_makes_it(self):
+        entered = []
+
+        async def app(scope, receive, send):
+            entered.append(len(server.tasks))
+            await respond(send)
+
+        server = await self.serve(app)
+        loop = asyncio.get_running_loop()
+        await self.get()
+        loop.set_task_factory(lambda loop, coroutine, **more: asyncio.Task(coroutine, loop=loop,
+                                                                           **more))
+        await self.get()
+        loop.set_task_factory(None)
+        await self.get()
+        self.assertEqual(entered, [0, 1, 0])
+
+    async def test_many_pipelined_requests_are_answered_without_recursion(self):
+        count = 3_000  # More than the most nested calls of Python.
+        await self.serve(hello)
+        client = await self.connect()
+        client.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * count)
+        for _ in range(count):
+            self.assertEqual((await client.response()).body, b"hello")
 
     @unittest.skipUnless(hasattr(asyncio, "eager_task_factory"), "eager tasks need Python 3.12")
     async def test_eager_tasks_are_served(self):
