@@ -15,6 +15,7 @@ from source_tree import blank, files, finish, is_test, read, root_from
 LENGTH_EXCEPTIONS = {}
 
 COLUMNS_MAX = 100
+PROSE_COLUMNS_MAX = 120  # In Markdown. Rows of tables cannot be broken.
 FUNCTION_LINES_MAX = 50
 FILE_LINES_MAX = 600
 PUBLIC_HEADER_CODE_LINES_MAX = 300
@@ -84,6 +85,8 @@ def check_text(root, name, lines, text):
             yield number, "blanks at the end of the line"
         if is_code and len(line) > COLUMNS_MAX:
             yield number, f"{len(line)} columns, more than {COLUMNS_MAX}"
+        if name.endswith(".md") and not line.startswith("|") and len(line) > PROSE_COLUMNS_MAX:
+            yield number, f"{len(line)} columns, more than {PROSE_COLUMNS_MAX}"
         if name not in CHECKERS:
             if MACHINE_PATH.search(line) or root + "/" in line:
                 yield number, "an absolute path of some machine"

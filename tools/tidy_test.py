@@ -40,7 +40,8 @@ class Tidy(unittest.TestCase):
     def test_columns(self):
         self.good("src/a.cc", "int a;  // " + "é" * 89 + "\n")
         self.bad("src/a.cc", "int a;  // " + "x" * 90 + "\n", "101 columns", 1)
-        self.good("README.md", "x" * 200 + "\n")
+        self.bad("docs/a.md", "a " + "x" * 119 + "\n", "121 columns", 1)
+        self.good("docs/a.md", "| a | " + "x" * 119 + " |\n")
 
     def test_tabs_blanks_and_ends(self):
         self.bad("src/a.cc", "int a;\n\tint b;\n", "a tab", 2)
