@@ -116,6 +116,34 @@ static void bad_number(void) {
   printf("noticed: %d\n", WIFSIGNALED(status) || WEXITSTATUS(status) == 2);
 }
 
+static void on_signal(struct ev_loop* of, ev_signal* watcher, int revents) {
+  (void)of;
+  (void)watcher;
+  (void)revents;
+}
+
+static void signal_numbers(void) {
+  static const int numbers[] = {-1, 0, 1, 64, 65, 66, 1000};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+      signal(SIGABRT, SIG_DFL);
+      if (freopen("/dev/null", "w", stderr) == NULL) {
+        _exit(1);
+      }
+      new_loop();
+      ev_signal watcher;
+      ev_signal_init(&watcher, on_signal, numbers[i]);
+      ev_signal_start(loop, &watcher);
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(pid, &status, 0);
+    printf("signal %d: %s\n", numbers[i], status == 0 ? "started" : "refused");
+  }
+}
+
 // --- Backends and flags. ---
 
 static void versions(void) {
@@ -365,6 +393,7 @@ int main(int argc, char** argv) {
       {"file beside a pipe", file_beside_a_pipe},
       {"closed while watched", closed_while_watched},
       {"bad number", bad_number},
+      {"signal numbers", signal_numbers},
       {"versions", versions},
       {"backends", backends},
       {"environment", environment},
