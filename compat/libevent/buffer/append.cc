@@ -2,6 +2,7 @@
 //
 // Semantics: event2/buffer.h; probed: a call without effect succeeds on a frozen buffer; which of
 // two buffers calls back first.
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -23,7 +24,7 @@ std::size_t piece_size(Piece* last, std::size_t needed) {
     wanted = static_cast<OwnPiece*>(last)->capacity() * 2;
   }
   if (wanted > kPieceMost) wanted = kPieceMost;
-  return needed > wanted ? needed : wanted;
+  return std::max(needed, wanted);
 }
 
 unsigned char* end_of(const Piece& piece) { return piece.data + piece.size; }
@@ -92,7 +93,7 @@ void evbuffer::commit_in(const iovec& room, std::size_t count) {
 bool evbuffer::append(const void* bytes, std::size_t count) {
   if (!can_grow_by(count) || !make_room(count)) return false;
   const std::size_t room = room_in_last();
-  const std::size_t in_last = count < room ? count : room;
+  const std::size_t in_last = std::min(count, room);
   if (in_last != 0) std::memcpy(end_of(*in_->last), bytes, in_last);
   const std::size_t rest = count - in_last;
   if (rest != 0) {
@@ -164,7 +165,7 @@ bool evbuffer::prepend(const void* bytes, std::size_t count) {
   if (!can_grow_by(count)) return false;
   OwnPiece* front = writable(in_->first);
   const std::size_t room = front != nullptr ? front->room_before() : 0;
-  const std::size_t in_first = count < room ? count : room;
+  const std::size_t in_first = std::min(count, room);
   const std::size_t rest = count - in_first;
   OwnPiece* piece = rest != 0 ? make_own_piece(rest) : nullptr;
   if (rest != 0 && piece == nullptr) return false;

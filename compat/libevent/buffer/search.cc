@@ -5,6 +5,7 @@
 //
 // Only `pos` of an evbuffer_ptr is used. A stale pointer is therefore a valid position, at the cost
 // of a walk along the pieces.
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -62,7 +63,7 @@ class Walk {
 bool is_at(Cursor at, const char* what, std::size_t length) {
   while (at.piece != nullptr) {
     const std::size_t here = at.piece->size - at.offset;
-    const std::size_t compared = length < here ? length : here;
+    const std::size_t compared = std::min(length, here);
     if (std::memcmp(at.piece->data + at.offset, what, compared) != 0) return false;
     if (compared == length) return true;
     what += compared;

@@ -2,6 +2,7 @@
 //
 // Semantics: event2/buffer.h; probed: an empty buffer drains even while it is frozen, and the
 // counts of evbuffer_peek().
+#include <algorithm>
 #include <cstring>
 
 #include "compat/libevent/buffer/evbuffer.h"
@@ -104,7 +105,7 @@ std::size_t evbuffer::copy(Cursor from, void* target, std::size_t count) const {
   std::size_t left = count;
   while (left != 0 && from.piece != nullptr) {
     const std::size_t here = from.piece->size - from.offset;
-    const std::size_t taken = left < here ? left : here;
+    const std::size_t taken = std::min(left, here);
     std::memcpy(to, from.piece->data + from.offset, taken);
     to += taken;
     left -= taken;

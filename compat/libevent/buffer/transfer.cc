@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "compat/libevent/buffer/evbuffer.h"
@@ -23,7 +24,7 @@ constexpr ssize_t kMuch = 4096;
 ssize_t send_file(const Piece& piece, int fd, std::size_t most) {
   const auto& part = static_cast<const FilePiece&>(piece);
   off_t place = part.segment->place_in_file() + part.offset;
-  return sendfile(fd, part.segment->fd(), &place, most < piece.size ? most : piece.size);
+  return sendfile(fd, part.segment->fd(), &place, std::min(most, piece.size));
 }
 
 ssize_t send_pieces(const Piece* piece, int fd, std::size_t most) {
@@ -31,7 +32,7 @@ ssize_t send_pieces(const Piece* piece, int fd, std::size_t most) {
   int count = 0;
   for (; piece != nullptr && most != 0 && count < kExtentsMost && !is_unmapped(*piece);
        piece = piece->next) {
-    const std::size_t here = piece->size < most ? piece->size : most;
+    const std::size_t here = std::min(piece->size, most);
     extents[count++] = {piece->data, here};
     most -= here;
   }
@@ -63,7 +64,7 @@ ssize_t read_little(evbuffer& buffer, int fd, std::size_t most) {
   const ssize_t got = readv(fd, extents, count);
   if (got <= 0) return got;
   const auto bytes = static_cast<std::size_t>(got);
-  buffer.commit(bytes < room ? bytes : room, 0);
+  buffer.commit(std::min(bytes, room), 0);
   if (bytes > room && !buffer.append(overflow, bytes - room)) {
     errno = ENOMEM;
     return -1;
@@ -77,7 +78,7 @@ int evbuffer_write_atmost(evbuffer* buffer, evutil_socket_t fd, ev_ssize_t most)
   const Use use(buffer);
   if (buffer->is_front_frozen() || buffer->size() == 0 || most == 0) return -1;
   std::size_t wanted = buffer->size();
-  if (most > 0 && static_cast<std::size_t>(most) < wanted) wanted = static_cast<std::size_t>(most);
+  if (most > 0) wanted = std::min(wanted, static_cast<std::size_t>(most));
   const Piece* first = buffer->first();
   const ssize_t written =
       is_unmapped(*first) ? send_file(*first, fd, wanted) : send_pieces(first, fd, wanted);
@@ -95,8 +96,8 @@ int evbuffer_write(evbuffer* buffer, evutil_socket_t fd) {
 int evbuffer_read(evbuffer* buffer, evutil_socket_t fd, int most) {
   const Use use(buffer);
   if (buffer->is_back_frozen()) return -1;
-  const bool is_limited = most >= 0 && static_cast<std::size_t>(most) < kReadMost;
-  const std::size_t size = is_limited ? static_cast<std::size_t>(most) : kReadMost;
+  const std::size_t size =
+      most < 0 ? kReadMost : std::min(static_cast<std::size_t>(most), kReadMost);
   const ssize_t got = buffer->is_sent_much() && size >= kMuch ? read_much(*buffer, fd, size)
                                                               : read_little(*buffer, fd, size);
   if (got > 0) buffer->set_sent_much(got >= kMuch);
