@@ -68,28 +68,20 @@ void drop_watches(Core* core) {
   }
 }
 
-int core_traverse(PyObject* self, visitproc visitor, void* arg) {
+int core_traverse(PyObject* self, visitproc visit, void* arg) {
   Core* const core = core_of(self);
-  visitproc visit = visitor;
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(core->task_factory);
   Py_VISIT(core->slow_function);
-  const auto visit_handle = [&](Handle* handle) {
-    return handle == nullptr ? 0 : pyspate::visit(handle, visitor, arg);
-  };
-  for (std::size_t i = 0; i < core->ready.size(); ++i) {
-    if (const int result = visit_handle(core->ready[i])) return result;
-  }
-  for (const Timed& timed : core->timers) {
-    if (const int result = visit_handle(timed.handle)) return result;
-  }
+  for (std::size_t i = 0; i < core->ready.size(); ++i) Py_VISIT(as_object(core->ready[i]));
+  for (const Timed& timed : core->timers) Py_VISIT(as_object(timed.handle));
   for (Watch* watch : core->watches) {
     if (watch == nullptr) continue;
     Py_VISIT(watch->file);
-    if (const int result = visit_handle(watch->reader)) return result;
-    if (const int result = visit_handle(watch->writer)) return result;
+    Py_VISIT(as_object(watch->reader));
+    Py_VISIT(as_object(watch->writer));
   }
-  return visit_held(core, visitor, arg);
+  return visit_held(core, visit, arg);
 }
 
 int core_clear(PyObject* self) {

@@ -33,7 +33,7 @@ bool set_arguments(Handle* handle, PyObject* const* arguments, Py_ssize_t size) 
 }
 
 Handle* allocate(State* state) {
-  if (state->free_count == 0) return PyObject_New(Handle, state->handle_type);
+  if (state->free_count == 0) return PyObject_GC_New(Handle, state->handle_type);
   Handle* const handle = state->free_handles[--state->free_count];
   PyObject_Init(as_object(handle), state->handle_type);
   return handle;
@@ -42,6 +42,7 @@ Handle* allocate(State* state) {
 void handle_dealloc(PyObject* self) {
   Handle* const handle = of(self);
   PyTypeObject* const type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
   if (handle->weak != nullptr) PyObject_ClearWeakRefs(self);
   clear(handle);
   Py_XDECREF(handle->context);
@@ -51,10 +52,28 @@ void handle_dealloc(PyObject* self) {
   if (state->free_count < State::kFreeHandles) {
     state->free_handles[state->free_count++] = handle;
   } else {
-    PyObject_Free(self);
+    PyObject_GC_Del(self);
   }
   Py_DECREF(as_object(core));
   Py_DECREF(type);
+}
+
+int handle_traverse(PyObject* self, visitproc visit, void* arg) {
+  Handle* const handle = of(self);
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(as_object(handle->core));
+  Py_VISIT(handle->callback);
+  Py_VISIT(handle->context);
+  Py_VISIT(handle->stack);
+  for (int i = 0; i < stored(handle); ++i) Py_VISIT(handle->arguments[i]);
+  return 0;
+}
+
+// The core and the context break their cycles themselves.
+int handle_clear(PyObject* self) {
+  clear(of(self));
+  Py_CLEAR(of(self)->stack);
+  return 0;
 }
 
 PyObject* call_now(Handle* handle) {
@@ -167,6 +186,8 @@ PyMemberDef members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(Handle, weak), READONLY, nullptr}, {}};
 
 PyType_Slot slots[] = {{Py_tp_dealloc, as_slot(handle_dealloc)},
+                       {Py_tp_traverse, as_slot(handle_traverse)},
+                       {Py_tp_clear, as_slot(handle_clear)},
                        {Py_tp_repr, as_slot(handle_repr)},
                        {Py_tp_richcompare, as_slot(handle_compare)},
                        {Py_tp_hash, as_slot(handle_hash)},
@@ -175,7 +196,8 @@ PyType_Slot slots[] = {{Py_tp_dealloc, as_slot(handle_dealloc)},
                        {Py_tp_members, members},
                        {}};
 PyType_Spec spec = {"spate._core.Handle", sizeof(Handle), 0,
-                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                    slots};
 
 }  // namespace
 
@@ -202,6 +224,7 @@ Handle* make_handle(Core* core, PyObject* const* call, Py_ssize_t size, PyObject
     handle->stack = PyObject_CallNoArgs(core->state->lookups.capture_stack);
     if (handle->stack == nullptr) PyErr_Clear();
   }
+  PyObject_GC_Track(as_object(handle));
   return handle;
 }
 
@@ -237,15 +260,6 @@ void cancel(Handle* handle) {
   const Ref self = Ref::copy(as_object(handle));
   if (!handle->core->is_debug) clear(handle);
   if (handle->is_in_heap) note_cancelled_timer(handle->core);
-}
-
-int visit(Handle* handle, visitproc visit, void* arg) {
-  if (Py_REFCNT(as_object(handle)) != 1) return 0;
-  Py_VISIT(handle->callback);
-  Py_VISIT(handle->context);
-  Py_VISIT(as_object(handle->core));
-  for (int i = 0; i < stored(handle); ++i) Py_VISIT(handle->arguments[i]);
-  return 0;
 }
 
 }  // namespace pyspate

@@ -9,8 +9,6 @@ namespace pyspate {
 
 struct Core;
 
-// The collector does not track it. The loop visits its references while the loop is its only owner.
-// The references are cleared after the call, so that a kept handle makes no cycle.
 struct Handle {
   PyObject_HEAD Core* core;  // A strong reference.
   PyObject* callback;
@@ -37,6 +35,5 @@ int call(Handle* handle);
 // Clears the callback and the arguments.
 void clear(Handle* handle);
 void cancel(Handle* handle);
-int visit(Handle* handle, visitproc visit, void* argument);
 
 }  // namespace pyspate

@@ -222,9 +222,10 @@ State* state_of_type(PyTypeObject* type) {
 
 void release(State* state) {
   if (--state->owners > 0) return;
+  // While their type exists: PyObject_GC_Del() reads it.
+  while (state->free_count > 0) PyObject_GC_Del(state->free_handles[--state->free_count]);
   for_each_reference(state, [](PyObject*& object) { Py_CLEAR(object); });
   for (const NamedType& named : kTypes) Py_CLEAR(state->*named.place);
-  while (state->free_count > 0) PyObject_Free(state->free_handles[--state->free_count]);
   std::free(state);
 }
 

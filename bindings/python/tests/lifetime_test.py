@@ -1,11 +1,13 @@
 """The lifetime of loops: objects that remain, forks, subinterpreters, and the ways to run them."""
 
 import asyncio
+import contextvars
 import gc
 import os
 import socket
 import sys
 import unittest
+import warnings
 import weakref
 
 import spate
@@ -23,6 +25,36 @@ class Life(unittest.TestCase):
         died = weakref.ref(held)
         del held
         loop.close()
+        self.assertIsNone(died())
+
+    def test_finished_handles_in_their_own_context_are_collected(self):
+        class Request:
+            pass
+        current = contextvars.ContextVar("current")
+
+        async def serve():
+            request = Request()
+            current.set(request)
+            loop = asyncio.get_running_loop()
+            request.timer = loop.call_later(0, lambda: None)
+            request.soon = loop.call_soon(lambda: None)
+            await asyncio.sleep(0.01)
+            return weakref.ref(request)
+        died = spate.run(serve())
+        gc.collect()
+        self.assertIsNone(died())
+
+    def test_garbage_with_a_kept_timer_is_collected(self):
+        class Held:
+            def call(self):
+                pass
+        loop, held = spate.new_event_loop(), Held()
+        held.timer, held.loop = loop.call_later(3600, held.call), loop
+        died = weakref.ref(held)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)  # The loop is not closed.
+            del loop, held
+            gc.collect()
         self.assertIsNone(died())
 
     def test_loop_that_is_garbage_is_collected(self):
