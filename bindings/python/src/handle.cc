@@ -101,7 +101,9 @@ PyObject* handle_cancelled(PyObject* self, PyObject*) {
 PyObject* handle_when(PyObject* self, PyObject*) { return PyFloat_FromDouble(of(self)->when); }
 PyObject* handle_get_context(PyObject* self, PyObject*) { return Py_NewRef(of(self)->context); }
 PyObject* handle_run(PyObject* self, PyObject*) {
-  if (!of(self)->is_cancelled && call(of(self)) < 0) return nullptr;
+  // A handle that has been called has no callback any more.
+  const bool is_due = !of(self)->is_cancelled && of(self)->callback != nullptr;
+  if (is_due && call(of(self)) < 0) return nullptr;
   Py_RETURN_NONE;
 }
 

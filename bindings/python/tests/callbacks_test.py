@@ -81,6 +81,15 @@ class Queue(TurnCase):
         self.assertIsInstance(self.reported[0]["exception"], ZeroDivisionError)
         self.assertIs(self.reported[0]["handle"], handle)
 
+    def test_finished_and_cancelled_handles_call_nothing(self):
+        calls = []
+        finished, cancelled = (self.loop.call_soon(calls.append, 1) for _ in range(2))
+        cancelled.cancel()
+        self.turn()
+        finished._run()
+        cancelled._run()
+        self.assertEqual((calls, self.reported), ([1], []))
+
     def test_exit_leaves_the_loop_and_loses_no_callback(self):
         calls = []
 
