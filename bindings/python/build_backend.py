@@ -74,7 +74,8 @@ def build_module(directory, work):
     loop = loop_source(work)
     flags = ["-std=c++23", "-O2", "-DNDEBUG", "-fPIC", "-fvisibility=hidden",
              f"-I{loop}"] + shlex.split(os.environ.get("CXXFLAGS", ""))
-    python = [f"-isystem{sysconfig.get_path('include')}", "-fno-exceptions", "-Wall", "-Wextra",
+    # Not -isystem: g++ resolves links of such headers, and Debian's debug headers are links.
+    python = [f"-I{sysconfig.get_path('include')}", "-fno-exceptions", "-Wall", "-Wextra",
               "-Wno-missing-field-initializers", "-Wno-cast-function-type"]
     jobs = [(loop / "spate.cc", work / "loop.o", flags + LOOP_FLAGS)]
     for source in sorted((HERE / "src").glob("*.cc")):
