@@ -51,13 +51,16 @@ class Poll final : public Backend {
     long count = wait_for(timeout);
     if (count == -EINTR) count = wait_for(Nanos{0});
     if (count < 0) return count == -EINTR ? 0 : count;
-    for (std::size_t i = 0; count > 0 && room > 0; ++i) {
-      const pollfd& entry = fds_[i];
+    // Begins with another descriptor each time. If memory or a limit of the program suffices only
+    // for the first ones, all of them have their turn.
+    first_ = next(first_);
+    for (std::size_t at = first_; count > 0 && room > 0; at = next(at)) {
+      const pollfd& entry = fds_[at];
       if (entry.revents == 0) continue;
       --count;
       --room;
       ready.push_reserved({.fd = entry.fd,
-                           .generation = generations_[i],
+                           .generation = generations_[at],
                            .events = from_poll(entry.revents),
                            .error = entry.revents & POLLNVAL ? EBADF : 0});
     }
@@ -76,6 +79,8 @@ class Poll final : public Backend {
     ++calls_.wait;
     return sys::poll(fds_.begin(), fds_.size(), timeout);
   }
+
+  std::size_t next(std::size_t index) const { return index + 1 < fds_.size() ? index + 1 : 0; }
 
   bool has_place(std::size_t number) const { return number < place_.size() && place_[number] != 0; }
 
@@ -103,6 +108,7 @@ class Poll final : public Backend {
   Array<pollfd> fds_;
   Array<std::uint32_t> generations_;  // Parallel to fds_.
   Array<std::uint32_t> place_;        // By descriptor: 1 + its index in fds_; 0 if none.
+  std::size_t first_ = 0;             // Where the last report began.
 };
 
 }  // namespace

@@ -61,8 +61,7 @@ class Select final : public Backend {
     }
   }
 
-  // Begins with another descriptor each time. A limit that many share, and that the first ones use
-  // up, then reaches all of them.
+  // Begins with another descriptor each time, as poll does.
   void report_ready(ReadyList& ready, std::size_t max) {
     first_ = first_ + 1 < end_ ? first_ + 1 : 0;
     for (int i = 0; i < end_ && ready.size() < max; ++i) {

@@ -5,16 +5,36 @@
 
 #include <cerrno>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "backend/registry.h"
 #include "base/fault.h"
 #include "spate/io.h"
 #include "spate/loop.h"
+#include "sys/descriptor.h"
 #include "tests/support/backends.h"
 
 namespace spate {
 namespace {
+
+// Pipes into which one may write.
+class WritablePipes {
+ public:
+  explicit WritablePipes(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      int ends[2];
+      EXPECT_EQ(::pipe(ends), 0);
+      for (const int fd : ends) ends_.emplace_back(fd);
+    }
+  }
+  std::size_t count() const { return ends_.size() / 2; }
+  int fd(std::size_t index) const { return ends_[2 * index + 1].get(); }
+
+ private:
+  std::vector<sys::Descriptor> ends_;
+};
 
 class BackendMemory : public ::testing::TestWithParam<std::string_view> {
  protected:
@@ -74,6 +94,30 @@ TEST_P(BackendMemory, ReadinessIsEventuallyReported) {
   EXPECT_EQ(called, kPipes);
   EXPECT_GT(refused, 0);
   for (const int fd : fds) ::close(fd);
+}
+
+// The kernel, or the backend, begins with other descriptors each time.
+TEST_P(BackendMemory, DescriptorsThatStayReadyAreReportedInTurn) {
+  const WritablePipes pipes(20);
+  const auto backend = std::move(open_backend(GetParam())->backend);
+  for (std::size_t i = 0; i < pipes.count(); ++i) {
+    ASSERT_EQ(backend->modify(pipes.fd(i), Events::none, Events::write, 1), 0);
+  }
+  ReadyList ready;
+  ASSERT_TRUE(ready.reserve(4));
+  const std::size_t room = ready.capacity();
+  ASSERT_LT(room, pipes.count());
+  FaultPlan plan;
+  plan.fail_share(SystemCall::allocate, 1, ENOMEM, 1);
+  const FaultScope scope(plan);
+  std::set<int> reported;
+  for (std::size_t turn = 0; turn < 4 * pipes.count(); ++turn) {
+    ready.clear();
+    ASSERT_EQ(backend->wait(Nanos{0}, ready), 0);
+    EXPECT_EQ(ready.size(), room);
+    for (const Ready& entry : ready) reported.insert(entry.fd);
+  }
+  EXPECT_EQ(reported.size(), pipes.count());
 }
 
 }  // namespace
