@@ -65,6 +65,7 @@ LABELS = (
     ("src/tls/", "tls unit"), ("src/net/secure/", "tls"), ("src/c/", "c"), ("include/spate_", "c"),
     ("include/spate.h", "c"), ("src/coro/", "coro"), ("include/spate/coro/", "coro"),
     ("src/pool/", "threads"), ("src/net/workers/", "threads"), ("src/base/", "unit streams"),
+    ("src/file/", "sim threads faults"), ("include/spate/watch", "sim threads"),
     ("src/net/", "streams unit regressions faults"), ("include/spate/net/", "streams unit"),
     ("compat/", "dropin"), ("", "unit conformance regressions faults"),
 )
