@@ -9,10 +9,10 @@
 namespace spate::sys {
 namespace {
 
-using testing::Contains;
-using testing::Each;
-using testing::Ge;
-using testing::Not;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::Ge;
+using ::testing::Not;
 
 std::vector<int> inherited(int first) {
   std::vector<int> found;

@@ -114,7 +114,9 @@ std::string stream_of(std::string_view events) {
 TEST_F(EventSources, ContinuesAfterLastEvent) {
   server_.responses = {{stream_of("id: 1\ndata: a\n\nid: 2\nevent: b\ndata: b\n\ndata: cut\n")},
                        {stream_of("data: c\n\n"), false}};
-  const EventSource source = connect();
+  EventSource source;
+  log_.when_noted = [&](const std::string& line) { EXPECT_EQ(source.is_open(), line != "lost"); };
+  source = connect();
   run_until_noted("message:c#2");
   EXPECT_EQ(log_.lines, (Lines{"open", "message:a#1", "b:b#2", "lost", "open", "message:c#2"}));
   EXPECT_EQ(log_.lost, Error::ended);

@@ -66,7 +66,9 @@ TlsLoopContext* LoopTls::context_for(const std::shared_ptr<TlsProvider>& provide
 bool LoopTls::take_step() {
   const Nanos now = loop().now();
   if (std::exchange(turn_, now) != now) steps_ = 0;
-  return steps_ < kStepsPerTurn && ++steps_ != 0;
+  if (steps_ == kStepsPerTurn) return false;
+  ++steps_;
+  return true;
 }
 
 void LoopTls::ask(TlsAttempt& attempt) {

@@ -88,6 +88,7 @@ static const char* const kHosts[] = {"h",         "example.com",
                                      "h%4",       "a b",
                                      "a_b",       "[fe80::1%1]",
                                      "[V1.a]",    "[va9.]",
+                                     "[vg.a]",    "[v.]",
                                      "[1:2:3:4]", "[0:1:2:3:4:5:6:7]",
                                      "h\x80",     "[::1]x"};
 static const char* const kPorts[] = {
