@@ -66,6 +66,7 @@ LABELS = (
     ("include/spate.h", "c"), ("src/coro/", "coro"), ("include/spate/coro/", "coro"),
     ("src/pool/", "threads"), ("src/net/workers/", "threads"), ("src/base/", "unit streams"),
     ("src/file/", "sim threads faults"), ("include/spate/watch", "sim threads"),
+    ("src/sys/", "unit conformance streams regressions faults"),
     ("src/net/", "streams unit regressions faults"), ("include/spate/net/", "streams unit"),
     ("compat/", "dropin"), ("", "unit conformance regressions faults"),
 )
