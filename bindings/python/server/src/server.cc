@@ -51,6 +51,29 @@ void Engine::close() {
     const auto [object, end] = *watched.begin();
     end(object);
   }
+  cancel_timer();
+}
+
+// The timer keeps the Server, by turn().
+void Engine::cancel_timer() {
+  const Ref timer = std::move(timer_);
+  if (!timer) return;
+  const ExceptionKeeper exception;
+  const Ref done(PyObject_CallMethodNoArgs(timer.get(), (*server_->state)[Name::cancel]));
+  if (!done) PyErr_Clear();
+}
+
+int Engine::traverse(visitproc visit, void* arg) {
+  Py_VISIT(timer_.get());
+  Py_VISIT(fatal_.get());
+  for (const Ref& function : drained_) Py_VISIT(function.get());
+  return 0;
+}
+
+void Engine::clear() {
+  timer_ = {};
+  fatal_ = {};
+  drained_.clear();
 }
 
 Engine::~Engine() {
@@ -93,11 +116,13 @@ bool Engine::adopt(int fd, int backlog) {
 
 void Engine::drain(double seconds, PyObject* done) {
   for (Listener& listener : listeners_) listener.close();
-  PyObject* const kept = Py_NewRef(done);
-  http_.drain(nanos_of(seconds), [this, kept] {
-    const Ref function(kept);
-    const Ref result(PyObject_CallNoArgs(kept));
-    if (!result) report(kept);
+  drained_.push_back(Ref::copy(done));
+  http_.drain(nanos_of(seconds), [this] {
+    if (drained_.empty()) return;  // The garbage collector has cleared the Server.
+    const Ref function = std::move(drained_.front());
+    drained_.erase(drained_.begin());
+    const Ref result(PyObject_CallNoArgs(function.get()));
+    if (!result) report(function.get());
   });
   request_turn();
 }
@@ -350,11 +375,13 @@ constexpr PyObject* Server::* kObjects[] = {
 int server_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   for (const auto object : kObjects) Py_VISIT(server_of(self)->*object);
-  return 0;
+  Engine* const engine = server_of(self)->engine;
+  return engine == nullptr ? 0 : engine->traverse(visit, arg);
 }
 
 int server_clear(PyObject* self) {
   for (const auto object : kObjects) Py_CLEAR(server_of(self)->*object);
+  if (server_of(self)->engine != nullptr) server_of(self)->engine->clear();
   return 0;
 }
 
@@ -362,6 +389,7 @@ void server_dealloc(PyObject* self) {
   PyTypeObject* const type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
   delete server_of(self)->engine;
+  server_of(self)->engine = nullptr;
   server_clear(self);
   Py_CLEAR(server_of(self)->module);
   type->tp_free(self);

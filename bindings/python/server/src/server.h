@@ -49,6 +49,9 @@ class Engine final : public spate::http::Service {
   ~Engine();
   // Closes all connections. Cycles and Sockets get no further event.
   void close();
+  // For the garbage collector: the references that may be parts of cycles.
+  int traverse(visitproc visit, void* arg);
+  void clear();
 
   bool start(spate::http::ServerOptions options);
   bool listen(const spate::Address& address, const spate::ListenOptions& options);
@@ -86,11 +89,13 @@ class Engine final : public spate::http::Service {
   void report(PyObject* function);
   void count_request();
   void call_log(const spate::http::AccessRecord& record);
+  void cancel_timer();
 
   Server* server_;
   std::unique_ptr<spate::Loop> loop_;
   spate::http::Server http_;
   std::vector<spate::Listener> listeners_;
+  std::vector<Ref> drained_;  // The functions of drain() that were not called yet.
   Ref timer_;
   spate::Nanos timer_at_{spate::kForever};
   Ref fatal_;  // The exception that turn() is to raise.
