@@ -154,6 +154,8 @@ class Server:
             self.loop.remove_reader(self.native.fileno())
             self.native.close()
             self.native = None
+        if self.wsgi:
+            self.wsgi.threads.close()
 
 
 def is_disconnect(error):

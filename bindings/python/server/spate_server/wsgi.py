@@ -16,7 +16,7 @@ class Threads:
 
     One thread is woken at a time, and wakes another one if requests are left when it has taken its
     first. While it holds the interpreter's lock, it serves the others without further wake-ups.
-    The threads are daemons, so one that never returns ends with the process.
+    They end after close(). They are daemons, so one that never returns ends with the process.
     """
 
     def __init__(self, most):
@@ -24,6 +24,7 @@ class Threads:
         self.started = 0
         self.sleeping = 0
         self.is_waking = False  # A thread was woken, and has not looked at the requests yet.
+        self.is_closed = False
         self.lock = threading.Lock()
         self.requests = collections.deque()
         self.wakes = queue.SimpleQueue()
@@ -48,6 +49,14 @@ class Threads:
             self.started += 1
         self.start_thread()
 
+    def close(self):
+        """Lets the threads end after the requests that were added."""
+        with self.lock:
+            self.is_closed = True
+            sleeping, self.sleeping = self.sleeping, 0
+        for _ in range(sleeping):
+            self.wakes.put(None)
+
     def start_thread(self):
         try:
             threading.Thread(target=self.work, name=f"spate-wsgi-{self.started}",
@@ -66,6 +75,8 @@ class Threads:
                 request = self.requests.popleft()
             except IndexError:
                 is_woken = self.sleep(is_woken)
+                if is_woken is None:
+                    return
                 continue
             if is_woken:
                 is_woken = self.is_waking = False
@@ -75,12 +86,14 @@ class Threads:
             request = None
 
     def sleep(self, is_woken):
-        """Returns whether it has slept."""
+        """Returns whether it has slept; None if the thread is to end."""
         with self.lock:
             if is_woken:
                 self.is_waking = False
             if self.requests:
                 return False
+            if self.is_closed:
+                return None
             self.sleeping += 1
         self.wakes.get()
         return True

@@ -280,6 +280,28 @@ class Wsgi(ServerCase):
             self.assertEqual((await self.get()).status, 200)
         self.assertLess(len(threads), 8)
 
+    async def test_threads_end_with_the_server(self):
+        began, proceed = threading.Event(), threading.Event()
+
+        def app(environ, start_response):
+            if environ["PATH_INFO"] == "/wait":
+                began.set()
+                proceed.wait()
+            return hello(environ, start_response)
+
+        server = await self.serve_wsgi(app, timeout_graceful_shutdown=0)
+        before = set(threading.enumerate())
+        (await self.connect()).request("/wait")
+        await self.until(began.is_set)
+        await asyncio.gather(*(self.get() for _ in range(5)))
+        started = set(threading.enumerate()) - before
+        self.assertGreater(len(started), 1)
+        await server.stop()
+        proceed.set()
+        for thread in started:
+            await asyncio.to_thread(thread.join, 10)
+            self.assertFalse(thread.is_alive(), thread.name)
+
     async def test_requests_run_in_parallel_up_to_the_threads(self):
         barrier = threading.Barrier(3)
         running = []
