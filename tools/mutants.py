@@ -59,7 +59,8 @@ ATTEMPTS = 4  # At a run without a bug in which all tests pass that are believed
 # The tests that are to find a random bug, by the beginning of the file's name.
 LABELS = (
     ("src/sim/", "sim swarms"), ("include/spate/sim/", "sim swarms"),
-    ("src/http2/", "unit http"), ("src/http/codec/", "unit http"), ("src/http/content/", "unit http"),
+    ("src/http2/", "unit http"), ("src/http/codec/", "unit http"),
+    ("src/http/content/", "unit http"),
     ("src/http/coro/", "http coro"),
     ("src/http/", "http"), ("include/spate/http/", "http"),
     ("src/tls/", "tls unit"), ("src/net/secure/", "tls"), ("src/c/", "c"), ("include/spate_", "c"),
