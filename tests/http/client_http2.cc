@@ -1,6 +1,7 @@
 // The client over HTTP/2, with our server: calls share a connection.
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "http/client_pair_harness.h"
@@ -93,6 +94,30 @@ TEST_F(ClientHttp2, BodyIsHeldBackWhilePaused) {
   call.resume();
   turns(3000);
   EXPECT_EQ(hearer.body.size(), 1'000'000u);
+  EXPECT_EQ(hearer.told.back(), "closed");
+  EXPECT_FALSE(hearer.error);
+}
+
+TEST_F(ClientHttp2, BytesThatArriveWhileOthersAreShownFollow) {
+  Hearer hearer;
+  http::Call call = client_.send("http://a/", hearer, {});
+  turns();
+  Exchange& exchange = kept_.back()->exchange;
+  exchange.begin(Status::ok, {}, 6);
+  call.pause();
+  exchange.write("one");
+  turns();
+  EXPECT_EQ(hearer.body, "");
+  bool is_first = true;
+  hearer.on_told = [&](const std::string& what) {
+    if (what != "body" || !std::exchange(is_first, false)) return;
+    exchange.write("two");
+    exchange.end();
+    turns();
+  };
+  call.resume();
+  turns();
+  EXPECT_EQ(hearer.body, "onetwo");
   EXPECT_EQ(hearer.told.back(), "closed");
   EXPECT_FALSE(hearer.error);
 }

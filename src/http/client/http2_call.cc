@@ -167,15 +167,18 @@ void Http2Call::credit(std::size_t size) {
   connection_->flush_later();
 }
 
+// More bytes arrive meanwhile if the handler runs the loop.
 void Http2Call::show_kept(CallState& call) {
+  const auto may_show = [&] { return carries(call) && !call.failure() && !call.is_paused(); };
   set(kShowing);
-  Buffer kept = std::move(in_);
-  while (carries(call) && !call.failure() && !call.is_paused() && !kept.empty())
-    kept.consume(show(call, kept.front()));
+  while (may_show() && !in_.empty()) {
+    Buffer kept = std::move(in_);
+    while (may_show() && !kept.empty()) kept.consume(show(call, kept.front()));
+    if (!carries(call)) break;
+    kept.append(std::move(in_));
+    in_ = std::move(kept);
+  }
   clear(kShowing);
-  if (!carries(call)) return;
-  kept.append(std::move(in_));
-  in_ = std::move(kept);
 }
 
 void Http2Call::show_more() {
