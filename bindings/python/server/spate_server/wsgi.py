@@ -50,7 +50,7 @@ class Threads:
         self.start_thread()
 
     def close(self):
-        """Lets the threads end after the requests that were added."""
+        """Lets each thread end when no request is left. Later requests start new ones."""
         with self.lock:
             self.is_closed = True
             sleeping, self.sleeping = self.sleeping, 0
@@ -93,6 +93,7 @@ class Threads:
             if self.requests:
                 return False
             if self.is_closed:
+                self.started -= 1
                 return None
             self.sleeping += 1
         self.wakes.get()

@@ -9,6 +9,7 @@ import unittest.mock
 import wsgiref.validate
 
 from server_case import Client, ServerCase
+from spate_server import wsgi
 
 
 def hello(environ, start_response):
@@ -301,6 +302,21 @@ class Wsgi(ServerCase):
         for thread in started:
             await asyncio.to_thread(thread.join, 10)
             self.assertFalse(thread.is_alive(), thread.name)
+
+    async def test_closed_threads_run_later_requests(self):
+        ran = []
+
+        class Request:
+            def run(self):
+                ran.append(threading.current_thread())
+
+        threads = wsgi.Threads(1)
+        for count in range(1, 5):
+            threads.add(Request())
+            await self.until(lambda count=count: len(ran) == count)
+            threads.close()
+            await asyncio.to_thread(ran[-1].join, 10)
+            self.assertFalse(ran[-1].is_alive())
 
     async def test_requests_run_in_parallel_up_to_the_threads(self):
         barrier = threading.Barrier(3)
