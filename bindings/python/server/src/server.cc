@@ -65,14 +65,14 @@ void Engine::cancel_timer() {
 
 int Engine::traverse(visitproc visit, void* arg) {
   Py_VISIT(timer_.get());
-  Py_VISIT(fatal_.get());
+  Py_VISIT(exit_.get());
   for (const Ref& function : drained_) Py_VISIT(function.get());
   return 0;
 }
 
 void Engine::clear() {
   timer_ = {};
-  fatal_ = {};
+  exit_ = {};
   drained_.clear();
 }
 
@@ -141,11 +141,11 @@ void Engine::on_request(Exchange exchange) {
 }
 
 void Engine::report(PyObject* function) {
-  if (fatal_ || PyErr_ExceptionMatches(PyExc_Exception) != 0) {
+  if (exit_ || !pyspate::is_exit()) {
     PyErr_WriteUnraisable(function);
     return;
   }
-  fatal_ = take_exception();
+  exit_ = take_exception();
   request_turn();
 }
 
@@ -175,8 +175,8 @@ bool Engine::turn() {
   const std::error_code error = loop_->run(spate::Run::no_wait);
   is_running_ = false;
   if (!(error ? raise_error(error) : prepare())) return false;
-  if (!fatal_) return true;
-  pyspate::raise(std::move(fatal_));
+  if (!exit_) return true;
+  pyspate::raise(std::move(exit_));
   return false;
 }
 

@@ -84,8 +84,8 @@ class Engine final : public spate::http::Service {
   bool prepare();
   // Reads from the outer loop whether new tasks may start at once. False with an exception.
   bool choose_start();
-  // Handles the exception of a Python function that the inner loop has called. SystemExit and its
-  // like are raised by turn(), because they are meant for the outer loop.
+  // Handles the exception of a Python function that the inner loop has called. SystemExit and
+  // KeyboardInterrupt are raised by turn(), because they are meant for the outer loop.
   void report(PyObject* function);
   void count_request();
   void call_log(const spate::http::AccessRecord& record);
@@ -98,7 +98,7 @@ class Engine final : public spate::http::Service {
   std::vector<Ref> drained_;  // The functions of drain() that were not called yet.
   Ref timer_;
   spate::Nanos timer_at_{spate::kForever};
-  Ref fatal_;  // The exception that turn() is to raise.
+  Ref exit_;  // The exception that turn() is to raise.
   bool is_running_ = false;
   bool is_scheduled_ = false;
   bool starts_at_once_ = false;
