@@ -14,6 +14,7 @@ import pathlib
 import re
 import shutil
 import tempfile
+import threading
 import time
 
 from harness import build, runner
@@ -24,6 +25,7 @@ from harness.schedule import COUNTS
 CACHE = build.BINARY_DIR / "counts"
 TIMEOUT_S = 300  # of a run under a tool
 TOOLS = {"instructions": "valgrind", "syscalls": "strace"}
+turns = {}  # the lock of each entry of the cache
 
 
 def missing_tools():
@@ -74,11 +76,20 @@ def digest_of(contestant):
 
 
 def cached(kind, contestant, params):
-    """(value, operations) of one run, from the cache or by running it."""
+    """Returns (value, operations) of one run, from the cache or by running it.
+
+    Two counts may need the same run. The thread that comes second waits for the first.
+    """
     what = json.dumps([digest_of(contestant), kind, contestant.command(params)[1:]])
     entry = CACHE / (hashlib.sha256(what.encode()).hexdigest()[:32] + ".json")
-    if entry.exists():
-        return json.loads(entry.read_text())
+    with turns.setdefault(entry, threading.Lock()):
+        if entry.exists():
+            return json.loads(entry.read_text())
+        return run(entry, kind, contestant, params)
+
+
+def run(entry, kind, contestant, params):
+    """Runs the contestant, and keeps (value, operations) in the cache."""
     count = count_instructions if kind == "instructions" else count_system_calls
     value, output = runner.twice(lambda: count(contestant, params))
     CACHE.mkdir(parents=True, exist_ok=True)

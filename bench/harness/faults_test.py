@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Contestants that crash, hang or print garbage cost their own results and nothing else."""
 import contextlib
+import dataclasses
 import io
 import os
 import pathlib
@@ -162,6 +163,14 @@ class OneFault(Fakes):
         with self.a_tool():
             counts.measure(self.workload(), [same], self.rows.append, self.absent.append)
         self.expect("same", "did not do more operations", "syscalls per message")
+
+    def test_a_run_that_two_counts_need_happens_once(self):
+        good = self.contestant("good", GOOD)
+        workload = self.workload()
+        workload.counts.append(dataclasses.replace(workload.counts[0], name="line"))
+        with self.a_tool():
+            counts.measure(workload, [good], self.rows.append, self.absent.append)
+        self.assertEqual((len(self.rows), self.calls["good"], self.absent), (2, 2, []))
 
     def test_counts_stop_when_the_time_is_over(self):
         good = self.contestant("good", GOOD)
