@@ -43,13 +43,16 @@ class Server:
         self.at_last_request = None  # Called when limit_max_requests is reached.
 
     async def start(self, reuse_port=False):
-        """Raises StartupFailed, or OSError if it cannot listen."""
+        """Raises StartupFailed, or OSError if it cannot listen; it may then be started again."""
+        if self.native is not None:
+            raise RuntimeError("The server has been started; call stop() first")
         self.loop = asyncio.get_running_loop()
         self.lifespan = Lifespan(self.app, self.lifespan_mode, logger)
         await self.lifespan.startup()
         try:
             self.listen(reuse_port)
         except BaseException:
+            self.close()
             await self.lifespan.shutdown()
             raise
 
@@ -154,6 +157,7 @@ class Server:
             self.loop.remove_reader(self.native.fileno())
             self.native.close()
             self.native = None
+        self.addresses = []
         if self.wsgi:
             self.wsgi.threads.close()
 

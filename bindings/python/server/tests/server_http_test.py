@@ -32,6 +32,34 @@ class Exits(unittest.TestCase):
                 self.serve_one_request(app)
 
 
+class Starts(ServerCase):
+    async def test_a_stopped_server_starts_again(self):
+        server = await self.serve(hello)
+        await server.stop()
+        self.assertEqual(server.addresses, [])
+        await server.start()
+        [self.address] = server.addresses
+        self.assertEqual((await self.get()).body, b"hello")
+
+    async def test_a_server_whose_port_was_taken_starts_later(self):
+        with socket.create_server(("127.0.0.1", 0)) as owner:
+            config = spate_server.Config(app=None, port=owner.getsockname()[1], lifespan="off")
+            server = spate_server.Server(config, hello)
+            self.addAsyncCleanup(server.stop)
+            with self.assertRaises(OSError):
+                await server.start()
+            self.assertEqual(server.addresses, [])
+        await server.start()
+        [self.address] = server.addresses
+        self.assertEqual((await self.get()).body, b"hello")
+
+    async def test_a_running_server_is_not_started(self):
+        server = await self.serve(hello)
+        with self.assertRaisesRegex(RuntimeError, "call stop"):
+            await server.start()
+        self.assertEqual((await self.get()).body, b"hello")
+
+
 class Requests(ServerCase):
     async def scope_of(self, *arguments, settings={}, **more):
         scopes = []
