@@ -162,7 +162,7 @@ function(spate_configure target)
   # a virtual call, so it needs the RTTI of these classes: error categories, which std::error_code
   # calls from inline code, services of HTTP, and the interfaces of coroutines. Objects that these
   # sources call may have no RTTI, so -fno-sanitize=vptr keeps the check off inside them.
-  set(sources src/core/error src/net/names/name_error src/http/codec/http_error
+  set(sources src/core/error src/net/dns/name_error src/http/codec/http_error
       src/http/server/files src/http/server/hosts src/http/server/router
       src/http/middleware/added_fields src/http/middleware/authentication
       src/http/middleware/concurrency_limit src/http/middleware/cors src/http/middleware/limits

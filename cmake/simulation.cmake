@@ -1,8 +1,8 @@
 # The library for simulations: the same objects, in which the names of system calls are replaced by
-# those of src/sim (src/sim/calls/calls.txt). Nothing is compiled twice, and the real library does
-# not depend on it.
+# those of src/sim (src/sim/syscalls/calls.txt). Nothing is compiled twice, and the real library
+# does not depend on it.
 
-set(SPATE_SIMULATED_CALLS ${PROJECT_SOURCE_DIR}/src/sim/calls/calls.txt)
+set(SPATE_SIMULATED_CALLS ${PROJECT_SOURCE_DIR}/src/sim/syscalls/calls.txt)
 find_program(SPATE_OBJCOPY NAMES objcopy llvm-objcopy)
 include(CheckSymbolExists)
 check_symbol_exists(__GLIBC__ features.h SPATE_HAS_GLIBC)

@@ -18,7 +18,7 @@
 #include "spate/coro/time.h"
 #include "spate/coro/until_stop.h"
 #include "spate/coro/when.h"
-#include "spate/layer.h"
+#include "spate/layer/layer.h"
 #include "spate/loop.h"
 
 namespace spate::fuzz {

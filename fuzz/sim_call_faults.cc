@@ -1,5 +1,5 @@
 // Plans of failing system calls: an accepted plan has sane rules, a rejected one has a reason.
-#include "sim/calls/call_faults.h"
+#include "sim/syscalls/call_faults.h"
 
 #include "input.h"
 

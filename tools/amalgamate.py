@@ -15,7 +15,7 @@ import sys
 
 # In the order of compilation; all sources of each except tests.
 DIRECTORIES = ("src/base", "src/sys", "src/sys/linux", "src/backend", "src/core")
-SOURCES = ("src/net/names/name_error.cc",)
+SOURCES = ("src/net/dns/name_error.cc",)
 C = "src/c"
 NOT_IN_IT = re.compile(r"_test\.cc$|^kqueue\.cc$")
 # Files that only a shared library needs: the recorded sizes of structs, the program's allocator
@@ -30,7 +30,7 @@ VERSION = "include/spate_version.h"
 INCLUDED_VERSION = re.compile(r'^#include "spate_version\.h"\n', re.M)
 EXPORTING = re.compile(r"#pragma GCC visibility ")
 # Files of the drop-in, the first of which replaces the second.
-NODE_ROOM, NO_ROOM = "compat/libev_source/node_room.h", "include/spate/node_room.h"
+NODE_ROOM, NO_ROOM = "compat/libev_source/node_room.h", "include/spate/layer/node_room.h"
 # A source of src/c that includes one of these belongs to the network.
 NETWORK = re.compile(r'^#include "spate_(net|tls)\.h"', re.M)
 

@@ -22,19 +22,19 @@ TREE = {
     "src/sys/bsd/sys/g.h": "int foreign;\n",
     "src/backend/d.cc": "int d;\n",
     "src/core/e.cc": "int e;\n",
-    "src/net/names/name_error.cc": "int names;\n",
+    "src/net/dns/name_error.cc": "int names;\n",
     "compat/libev/abi.cc": "int sizes;\n",
     "compat/libev/memory.cc": "int allocator;\n",
     "compat/libev/emulation.cc": "int emulated;\n",
     "compat/libev/ev_api.h": "#pragma once\n#pragma GCC visibility push(default)\n"
                             "#include <ev.h>\n",
     "compat/libev/io.cc": "#include \"compat/libev/ev_api.h\"\n"
-                          "#include \"spate/node_room.h\"\nint io;\n",
+                          "#include \"spate/layer/node_room.h\"\nint io;\n",
     "compat/libev_source/node_room.h": "#pragma once\n#include \"compat/libev_source/spate_ev.h\"\n"
                                        "int room;\n",
     "compat/libev_source/spate_ev.h": "#include <ev.h>\n",
     "compat/libev_source/signal_loop.cc": "int of_signal;\n",
-    "include/spate/node_room.h": "int no_room;\n",
+    "include/spate/layer/node_room.h": "int no_room;\n",
     "src/c/net.cc": "#include \"spate_net.h\"\nint network;\n",
     "src/c/one.cc": "#include \"spate.h\"\nint spate_one() { return 1; }\n",
 }

@@ -23,27 +23,27 @@ LAYERS = {
     "sys": {"base"},
     "backend": {"base", "sys"},
     "core": {"base", "sys", "backend"},
-    "pool": {"base", "sys", "core"},
+    "offload": {"base", "sys", "core"},
     "net": {"base", "sys", "core"},
-    "file": GROUND | {"pool"},
-    "net/stream": GROUND | {"pool"},
-    "net/names": GROUND,
-    "net/connect": GROUND | {"net/stream", "net/names"},
+    "file": GROUND | {"offload"},
+    "net/stream": GROUND | {"offload"},
+    "net/dns": GROUND,
+    "net/connect": GROUND | {"net/stream", "net/dns"},
     "net/listen": GROUND | {"net/stream", "net/connect"},
     "net/datagram": GROUND,
     "net/process": GROUND | {"net/stream"},
-    "net/secure": GROUND | {"net/stream", "net/connect"},
-    "net/client": GROUND | {"net/stream", "net/connect", "net/secure"},
-    "net/workers": GROUND | {"net/stream", "net/listen", "net/secure", "net/datagram"},
-    "c": GROUND | {"file", "net/stream", "net/listen", "net/names", "net/connect", "net/datagram",
-                   "net/secure"},
-    "tls": {"base", "core", "net", "net/secure", "net/names", "c"},
+    "net/tls": GROUND | {"net/stream", "net/connect"},
+    "net/reconnect": GROUND | {"net/stream", "net/connect", "net/tls"},
+    "net/workers": GROUND | {"net/stream", "net/listen", "net/tls", "net/datagram"},
+    "c": GROUND | {"file", "net/stream", "net/listen", "net/dns", "net/connect", "net/datagram",
+                   "net/tls"},
+    "tls": {"base", "core", "net", "net/tls", "net/dns", "c"},
     "http/codec": {"base", "spate/net/bytes.h", "spate/net/buffer.h", "spate/net/address.h",
                    "spate/net/network.h"},
     "http/content": {"base", "spate/net/bytes.h", "spate/net/buffer.h", "spate/net/address.h",
                      "spate/net/network.h", "http/codec"},
     "http/tunnel": {PUBLIC, "base", "http/codec"},
-    "http/server": {PUBLIC, "base", "sys", "core", "pool", "http/codec", "http/content",
+    "http/server": {PUBLIC, "base", "sys", "core", "offload", "http/codec", "http/content",
                     "http/tunnel"},
     "http2": {PUBLIC, "base", "core", "http/codec"},
     "http/client": {PUBLIC, "base", "sys", "http/codec", "http/content", "http/tunnel"},
@@ -53,21 +53,21 @@ LAYERS = {
                      "http/client"},
     "http/inspector": {PUBLIC, "base", "http/codec", "http/content", "http/server", "http/client",
                        "http/gateway"},
-    "coro": {"base", "core", "pool", "file", "net", "net/stream", "net/listen", "net/names",
-             "net/connect", "net/datagram", "net/secure", "net/client"},
+    "coro": {"base", "core", "offload", "file", "net", "net/stream", "net/listen", "net/dns",
+             "net/connect", "net/datagram", "net/tls", "net/reconnect"},
     "http/coro": {PUBLIC, "base", "coro", "http/codec", "http/server", "http/client",
                   "http/websocket"},
     "sim/kernel": {PUBLIC, "base", "core"},
     "sim/net": {PUBLIC, "base", "sim/kernel"},
-    "sim/local": {PUBLIC, "base", "sim/kernel"},
+    "sim/unix": {PUBLIC, "base", "sim/kernel"},
     "sim/disk": {PUBLIC, "base", "sim/kernel"},
-    "sim/calls": {PUBLIC, "base", "sim/kernel", "sim/net", "sim/local", "sim/disk"},
-    "sim/world": {PUBLIC, "base", "sim/kernel", "sim/net", "sim/local", "sim/disk", "sim/calls"},
+    "sim/syscalls": {PUBLIC, "base", "sim/kernel", "sim/net", "sim/unix", "sim/disk"},
+    "sim/world": {PUBLIC, "base", "sim/kernel", "sim/net", "sim/unix", "sim/disk", "sim/syscalls"},
     "sim/explore": {PUBLIC, "base", "sim/kernel", "sim/world"},
 }
 
 # The layer of a public header of include/spate that is not core's.
-BESIDE_CORE = {"offload": "pool", "file": "file",
+BESIDE_CORE = {"offload": "offload", "file": "file",
                "file_writer": "file", "watch": "file", "c_loop": "c"}
 
 # The room of a public header of net; those that are not here belong to net itself.
@@ -78,10 +78,10 @@ ROOMS = {
     "workers": "net/workers", "workers_server": "net/workers", "server": "net/workers",
     "session_service": "net/workers",
     "datagram_group": "net/workers",
-    "resolver": "net/names", "connect": "net/connect", "client": "net/client",
-    "request_pipe": "net/client",
+    "resolver": "net/dns", "connect": "net/connect", "client": "net/reconnect",
+    "request_pipe": "net/reconnect",
     "datagram": "net/datagram", "process": "net/process",
-    "service_manager": "net/process", "tls": "net/secure",
+    "service_manager": "net/process", "tls": "net/tls",
 }
 
 # The room of a public header of http; those that are not here are the codec's.
@@ -183,6 +183,8 @@ def public_layer(path):
         return HTTP_ROOMS.get(parts[2].removesuffix(".h"), "http/codec")
     if parts[1] == "sim":
         return SIM_ROOMS.get(parts[2].removesuffix(".h"), "sim/world")
+    if parts[1] == "layer":
+        return "core"
     return parts[1] if len(parts) > 2 else BESIDE_CORE.get(parts[1].removesuffix(".h"), "core")
 
 

@@ -6,7 +6,7 @@ harmless there; and that the real libraries contain nothing of the simulation.
     tools/check_sim_calls.py --production LIBRARY...
 
 ARCHIVE is that for simulations. Every symbol that its members import from the system must be listed
-in src/sim/calls/harmless.txt; those of calls.txt beside it have been renamed before. With a
+in src/sim/syscalls/harmless.txt; those of calls.txt beside it have been renamed before. With a
 compiler, files that make most of the calls are compiled as distributions do (_FORTIFY_SOURCE, large
 files), where the same calls have other names.
 """
@@ -44,12 +44,12 @@ def symbols_of(path):
 
 
 def redirected(root=ROOT):
-    with open(os.path.join(root, "src/sim/calls/calls.txt"), encoding="utf-8") as file:
+    with open(os.path.join(root, "src/sim/syscalls/calls.txt"), encoding="utf-8") as file:
         return {line.split()[0] for line in file if line.strip()}
 
 
 def harmless(root=ROOT):
-    with open(os.path.join(root, "src/sim/calls/harmless.txt"), encoding="utf-8") as file:
+    with open(os.path.join(root, "src/sim/syscalls/harmless.txt"), encoding="utf-8") as file:
         return " ".join(line for line in file if not line.startswith("#")).split()
 
 
@@ -95,13 +95,14 @@ def check_production(libraries):
 
 def check_archive(archive, compiler):
     escaped = escaping(symbols_of(archive), harmless(), set())
+    listed = "src/sim/syscalls/calls.txt"
     for symbol in escaped:
-        print(f"{symbol} goes past the World: src/sim/calls/calls.txt, or harmless.txt")
+        print(f"{symbol} goes past the World: {listed}, or harmless.txt")
     if compiler:
         own = re.compile(r"_ZNK?5spate|_ZTV?N5spate|_ZGV|_ZT[HW]")
         for symbol in escaping(compiled(compiler), harmless(), redirected()):
             if not own.match(symbol):
-                print(f"{symbol} goes past the World in a fortified build: src/sim/calls/calls.txt")
+                print(f"{symbol} goes past the World in a fortified build: {listed}")
                 escaped.append(symbol)
     return 1 if escaped else 0
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 
 #include "compat/libev/ev_api.h"
-#include "spate/node.h"
+#include "spate/layer/node.h"
 
 namespace {
 

@@ -21,7 +21,7 @@
 #include "compat/libev/pending_queue.h"
 #include "compat/libev/periodics.h"
 #include "compat/libev/stats.h"
-#include "spate/layer.h"
+#include "spate/layer/layer.h"
 
 namespace spate::libev {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "compat/libev/ev_api.h"
-#include "spate/node.h"
+#include "spate/layer/node.h"
 
 namespace spate::libev {
 

@@ -1,4 +1,4 @@
-// Replaces include/spate/node_room.h: makes a node as large as the program's watchers.
+// Replaces include/spate/layer/node_room.h: makes a node as large as the program's watchers.
 #pragma once
 
 #include <cstddef>

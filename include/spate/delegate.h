@@ -17,7 +17,7 @@
 #include <type_traits>
 
 #include "spate/invoke.h"
-#include "spate/node.h"
+#include "spate/layer/node.h"
 
 namespace spate {
 

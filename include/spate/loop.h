@@ -36,8 +36,8 @@
 #include "spate/events.h"
 #include "spate/export.h"
 #include "spate/function.h"
+#include "spate/layer/node_loop.h"
 #include "spate/metrics.h"
-#include "spate/node_loop.h"
 #include "spate/time.h"
 
 namespace spate {

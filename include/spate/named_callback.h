@@ -12,7 +12,7 @@
 #include "spate/active.h"
 #include "spate/delegate.h"
 #include "spate/export.h"
-#include "spate/node.h"
+#include "spate/layer/node.h"
 
 namespace spate {
 

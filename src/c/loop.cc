@@ -12,7 +12,7 @@
 #include "c/watcher.h"
 #include "spate/active.h"
 #include "spate/c_loop.h"
-#include "spate/layer.h"
+#include "spate/layer/layer.h"
 
 using namespace spate;
 using c::to_code;

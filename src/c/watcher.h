@@ -2,7 +2,7 @@
 #pragma once
 
 #include "spate.h"
-#include "spate/node.h"
+#include "spate/layer/node.h"
 
 namespace spate::c {
 

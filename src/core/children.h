@@ -5,7 +5,7 @@
 #include <system_error>
 
 #include "spate/child.h"
-#include "spate/node.h"
+#include "spate/layer/node.h"
 #include "spate/signal.h"
 
 namespace spate {

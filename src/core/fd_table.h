@@ -14,7 +14,7 @@
 
 #include "backend/backend.h"
 #include "base/array.h"
-#include "spate/node.h"
+#include "spate/layer/node.h"
 
 namespace spate {
 

@@ -5,7 +5,7 @@
 
 #include "base/array.h"
 #include "core/pending_queue.h"
-#include "spate/node.h"
+#include "spate/layer/node.h"
 
 namespace spate {
 

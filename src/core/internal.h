@@ -1,7 +1,7 @@
 // Internal: an internal event of the loop that is queued among those of users.
 #pragma once
 
-#include "spate/node.h"
+#include "spate/layer/node.h"
 
 namespace spate {
 

@@ -5,7 +5,7 @@
 
 #include "core/loop_core.h"
 #include "core/ownership.h"
-#include "spate/layer.h"
+#include "spate/layer/layer.h"
 
 namespace spate {
 

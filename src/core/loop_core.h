@@ -28,7 +28,7 @@
 #include "spate/active.h"
 #include "spate/assert.h"
 #include "spate/async.h"
-#include "spate/layer.h"
+#include "spate/layer/layer.h"
 #include "sys/process.h"
 
 namespace spate {

@@ -14,7 +14,7 @@
 
 #include "backend/backend.h"
 #include "spate/io.h"
-#include "spate/layer.h"
+#include "spate/layer/layer.h"
 #include "tests/support/pending_model.h"
 #include "tests/support/random.h"
 #include "tests/support/sanitizers.h"

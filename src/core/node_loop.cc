@@ -1,11 +1,11 @@
 // NodeLoop: each function forwards to LoopCore.
-#include "spate/node_loop.h"
+#include "spate/layer/node_loop.h"
 
 #include <cerrno>
 #include <new>
 
 #include "core/loop_core.h"
-#include "spate/layer.h"
+#include "spate/layer/layer.h"
 
 namespace spate {
 

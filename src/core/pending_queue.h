@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/array.h"
-#include "spate/node.h"
+#include "spate/layer/node.h"
 
 namespace spate {
 

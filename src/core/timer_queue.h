@@ -21,7 +21,7 @@
 #include <cstdint>
 
 #include "base/array.h"
-#include "spate/node.h"
+#include "spate/layer/node.h"
 
 namespace spate {
 

@@ -17,7 +17,7 @@ long repeated(Call call) {
   return result;
 }
 
-// A World makes preadv() and pwritev() fail, and leaves pread() alone (src/sim/calls/calls.txt).
+// A World makes preadv() and pwritev() fail, and leaves pread() alone (src/sim/syscalls/calls.txt).
 long read_part(int fd, void* data, std::size_t size, std::int64_t offset) {
   if (const int error = injected(SystemCall::file_read)) return -error;
   const iovec piece{.iov_base = data, .iov_len = shortened(SystemCall::file_read, size)};

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <utility>
 
-#include "net/secure/tls_engine.h"
+#include "net/tls/tls_engine.h"
 #include "spate/net/tls.h"
 #include "tls/description.h"
 #include "tls/loop_context.h"

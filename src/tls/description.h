@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "net/secure/tls_engine.h"
+#include "net/tls/tls_engine.h"
 #include "spate/net/tls.h"
 #include "tls/openssl.h"
 #include "tls/ticket_keys.h"

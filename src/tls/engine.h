@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "net/secure/tls_engine.h"
+#include "net/tls/tls_engine.h"
 #include "tls/loop_context.h"
 #include "tls/openssl.h"
 

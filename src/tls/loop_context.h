@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "net/secure/tls_engine.h"
+#include "net/tls/tls_engine.h"
 #include "tls/description.h"
 #include "tls/identity.h"
 #include "tls/openssl.h"

@@ -1,5 +1,5 @@
 // Dispatcher: a layer that receives events itself.
-#include "spate/layer.h"
+#include "spate/layer/layer.h"
 #include "tests/conformance/harness.h"
 
 namespace spate::testing {

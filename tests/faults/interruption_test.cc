@@ -9,7 +9,7 @@
 
 #include "backend/registry.h"
 #include "base/fault.h"
-#include "spate/layer.h"
+#include "spate/layer/layer.h"
 #include "spate/timer.h"
 #include "system/open_fds.h"
 #include "tests/support/backends.h"

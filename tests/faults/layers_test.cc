@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/fault.h"
-#include "spate/layer.h"
+#include "spate/layer/layer.h"
 #include "tests/support/running.h"
 #include "tests/support/scripted.h"
 

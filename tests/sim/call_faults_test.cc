@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/calls/call_faults.h"
-#include "sim/calls/real_faults.h"
 #include "sim/echo.h"
+#include "sim/syscalls/call_faults.h"
+#include "sim/syscalls/real_faults.h"
 #include "spate/net/datagram.h"
 #include "spate/sim/explore.h"
 #include "spate/sim/test_loop.h"

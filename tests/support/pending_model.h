@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "spate/events.h"
-#include "spate/node.h"
+#include "spate/layer/node.h"
 
 namespace spate::testing {
 

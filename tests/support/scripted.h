@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "spate/layer.h"
+#include "spate/layer/layer.h"
 
 namespace spate::testing {
 

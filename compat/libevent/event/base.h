@@ -18,7 +18,7 @@
 #include "compat/libevent/event/config.h"
 #include "compat/libevent/event/signals.h"
 #include "compat/libevent/threads.h"
-#include "spate/layer.h"
+#include "spate/layer/layer.h"
 
 namespace spate::libevent {
 

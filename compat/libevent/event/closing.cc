@@ -1,4 +1,4 @@
-// Semantics: spate/node_loop.h (stop_before_close).
+// Semantics: spate/layer/node_loop.h (stop_before_close).
 #include "compat/libevent/event/closing.h"
 
 #include "compat/libevent/event/base.h"

@@ -19,7 +19,7 @@
 #include <cstdint>
 
 #include "compat/libevent/event_api.h"
-#include "spate/node.h"
+#include "spate/layer/node.h"
 
 namespace spate::libevent {
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <span>
 
-#include "pool/file_source.h"
+#include "offload/file_source.h"
 #include "spate/net/buffer.h"
 #include "spate/net/bytes.h"
 

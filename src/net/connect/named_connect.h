@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "net/connect/connect_race.h"
-#include "net/names/resolver.h"
+#include "net/dns/resolver.h"
 
 namespace spate {
 

@@ -6,7 +6,7 @@
 
 #include "net/stream/loop_streams.h"
 #include "net/stream/transport.h"
-#include "pool/file_source.h"
+#include "offload/file_source.h"
 
 namespace spate {
 

@@ -69,7 +69,7 @@ enum class Purpose : std::uint64_t {
   disk
 };
 
-// The devices of a World, such as its network, are a Simulation's (sim/calls/simulation.h). Each
+// The devices of a World, such as its network, are a Simulation's (sim/syscalls/simulation.h). Each
 // Kernel is the base of one.
 class Kernel {
  public:

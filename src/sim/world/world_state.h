@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/calls/simulation.h"
+#include "sim/syscalls/simulation.h"
 #include "spate/sim/world.h"
 
 namespace spate::sim {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/calls/simulation.h"
 #include "sim/parity/stage.h"
+#include "sim/syscalls/simulation.h"
 
 namespace spate::parity {
 namespace {

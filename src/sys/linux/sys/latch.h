@@ -6,7 +6,7 @@
 namespace spate::sys {
 
 // As std::latch, of which a program has one copy, the library's or its own. The calls of this one
-// are always the library's (src/sim/calls/calls.txt).
+// are always the library's (src/sim/syscalls/calls.txt).
 class Latch {
  public:
   explicit Latch(int count) : left_(count) {}
