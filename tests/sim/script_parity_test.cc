@@ -160,6 +160,32 @@ TEST(ScriptParity, CounterAddsUpToItsMaximum) {
   });
 }
 
+TEST(ScriptParity, StatusHasTypeOfFile) {
+  expect_parity([](Script& script) {
+    const auto type_of = [&script](int fd) {
+      struct stat status{};
+      if (script.say(script.calls.fstat(fd, &status)) == 0) script.say(status.st_mode & S_IFMT);
+    };
+    const auto [reader, writer] = script.pipe();
+    const auto [first, second] = script.socket_pair(SOCK_STREAM);
+    for (const int fd : {reader, writer, first, second, script.counter(0), script.set()})
+      type_of(fd);
+    script.close(reader);
+    type_of(reader);
+  });
+}
+
+TEST(ScriptParity, SignalOfFileIsThatOfItsDuplicates) {
+  expect_parity([](Script& script) {
+    const auto [reader, writer] = script.pipe();
+    const int copy = script.keep(script.calls.fcntl(reader, F_DUPFD_CLOEXEC, 0));
+    script.say(script.calls.fcntl(copy, F_GETSIG));
+    script.say(script.calls.fcntl(reader, F_SETSIG, SIGUSR1));
+    script.say(script.calls.fcntl(copy, F_GETSIG) == SIGUSR1 ? 1 : 0);
+    script.say(script.calls.fcntl(writer, F_GETSIG));
+  });
+}
+
 // ---- epoll
 
 void play_edges(Script& script, std::uint32_t edge) {
@@ -195,6 +221,56 @@ TEST(ScriptParity, SetReportsLevels) {
 
 TEST(ScriptParity, SetReportsEdges) {
   expect_parity([](Script& script) { play_edges(script, EPOLLET); });
+}
+
+TEST(ScriptParity, SetReportsOneShotsOnce) {
+  expect_parity([](Script& script) {
+    play_edges(script, EPOLLONESHOT);
+    play_edges(script, EPOLLONESHOT | EPOLLET);
+  });
+}
+
+TEST(ScriptParity, OneShotDoesNotReportHangUpAfterItsReport) {
+  expect_parity([](Script& script) {
+    const int set = script.set();
+    const auto [reader, writer] = script.pipe();
+    script.control(set, EPOLL_CTL_ADD, reader, EPOLLONESHOT);
+    script.write(writer, 1);
+    script.wait(set);
+    script.close(writer);
+    script.wait(set);
+    script.wait(set);
+    script.control(set, EPOLL_CTL_MOD, reader, EPOLLONESHOT);
+    script.wait(set);
+    script.wait(set);
+  });
+}
+
+TEST(ScriptParity, DuplicateKeepsClosedNumberInSet) {
+  expect_parity([](Script& script) {
+    const int set = script.set();
+    const auto [reader, writer] = script.pipe();
+    const int copy = script.keep(script.calls.fcntl(reader, F_DUPFD_CLOEXEC, 0));
+    script.control(set, EPOLL_CTL_ADD, reader, EPOLLIN, 1);
+    script.write(writer, 1);
+    script.close(reader);
+    script.wait(set);
+    script.control(set, EPOLL_CTL_MOD, reader, EPOLLIN, 2);
+    script.say(script.keep(script.calls.fcntl(copy, F_DUPFD_CLOEXEC, 0)) == reader ? 1 : 0);
+    script.control(set, EPOLL_CTL_ADD, reader, EPOLLIN, 3);
+    script.control(set, EPOLL_CTL_MOD, reader, EPOLLIN, 4);
+    script.wait(set);
+  });
+}
+
+TEST(ScriptParity, WaitWithoutTimeoutReturnsWhatIsReady) {
+  expect_parity([](Script& script) {
+    const int set = script.set();
+    script.control(set, EPOLL_CTL_ADD, script.counter(1), EPOLLIN, 7);
+    epoll_event event{};
+    script.say(script.calls.epoll_pwait2(set, &event, 1, nullptr, nullptr));
+    script.say(event.data.u32);
+  });
 }
 
 TEST(ScriptParity, BadControlOfSetIsRefused) {

@@ -68,7 +68,7 @@ EpollSet::~EpollSet() {
 }
 
 std::uint32_t EpollSet::ready(const Watch& watch) {
-  return watch.file->ready() & (watch.interest.events | EPOLLERR | EPOLLHUP);
+  return watch.file->ready() & watch.interest.events;
 }
 
 std::uint32_t EpollSet::ready() const {
@@ -93,8 +93,9 @@ void EpollSet::forget(Watch& watch) {
   if (found->second.empty()) watches_.erase(found);
 }
 
-long EpollSet::control(int operation, int fd, File& file, const epoll_event& interest) {
+long EpollSet::control(int operation, int fd, File& file, epoll_event interest) {
   if (&file == this) return -EINVAL;
+  interest.events |= EPOLLERR | EPOLLHUP;
   std::vector<std::unique_ptr<Watch>>& those = watches_[fd];
   const auto found = std::ranges::find(those, &file, [](const auto& watch) { return watch->file; });
   if (operation == EPOLL_CTL_ADD && found != those.end()) return -EEXIST;
@@ -120,7 +121,9 @@ std::size_t EpollSet::take(std::span<epoll_event> room) {
     const std::uint32_t events = ready(watch);
     if (events == 0) continue;
     room[count++] = {.events = events, .data = watch.interest.data};
-    if ((watch.interest.events & EPOLLET) != 0) continue;
+    const bool is_last = (watch.interest.events & EPOLLONESHOT) != 0;
+    if (is_last) watch.interest.events = EPOLLONESHOT;
+    if (is_last || (watch.interest.events & EPOLLET) != 0) continue;
     watch.place = queued_.insert(queued_.end(), &watch);
     watch.is_queued = true;
   }

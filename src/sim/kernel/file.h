@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sys/epoll.h>
+#include <sys/types.h>
 #include <sys/uio.h>
 
 #include <cerrno>
@@ -51,6 +52,8 @@ class File {
 
   // Returns O_RDONLY and the like, as fcntl() does.
   virtual int access() const;
+  // Returns S_IFSOCK and the like, as fstat() does; 0 as of an eventfd.
+  virtual mode_t file_type() const { return 0; }
   // Returns a duplicate of a real descriptor, if this has one; otherwise -1.
   virtual int open_again() const { return -1; }
 
@@ -64,6 +67,8 @@ class File {
 
   // Must be called when ready() may have more events than before.
   void changed();
+
+  int signal = 0;  // The one that fcntl(F_SETSIG) has chosen. None is sent.
 
  private:
   friend EpollSet;
@@ -116,15 +121,15 @@ class DeadFile final : public File {
   std::uint32_t ready() const override { return 0; }
 };
 
-// epoll(7), level- and edge-triggered. Entries that may be ready are queued, and checked when the
-// set is waited for.
+// epoll(7), level- and edge-triggered, and one-shot. Entries that may be ready are queued, and
+// checked when the set is waited for.
 class EpollSet final : public File {
  public:
   ~EpollSet() override;
   const char* tag() const override { return &kFileTag<EpollSet>; }
   std::uint32_t ready() const override;
 
-  long control(int operation, int fd, File& file, const epoll_event& interest);
+  long control(int operation, int fd, File& file, epoll_event interest);
   // Copies at most `room.size()` events. Reported entries move to the end of the queue.
   std::size_t take(std::span<epoll_event> room);
 

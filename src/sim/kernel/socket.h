@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <cstring>
 #include <memory>
@@ -21,6 +22,7 @@ class Socket : public File {
 
   int host() const { return host_; }
   int type() const { return type_; }
+  mode_t file_type() const final { return S_IFSOCK; }
   virtual bool is_listening() const = 0;
   // Returns the number of connections in the backlog.
   virtual std::size_t waiting() const { return 0; }

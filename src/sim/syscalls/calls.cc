@@ -24,14 +24,14 @@
 #include <memory>
 #include <string_view>
 
+#include "sim/net/packet_socket.h"
+#include "sim/net/stream_socket.h"
 #include "sim/syscalls/returned.h"
 #include "sim/syscalls/simulation.h"
 #include "sim/syscalls/thread_calls.h"
 #include "sim/unix/packets.h"
 #include "sim/unix/pipe.h"
 #include "sim/unix/stream.h"
-#include "sim/net/packet_socket.h"
-#include "sim/net/stream_socket.h"
 
 extern "C" ssize_t spate_sim_pread(int fd, void* data, std::size_t size, off_t offset);
 extern "C" int spate_sim_openat(int directory, const char* path, int flags, ...);
@@ -265,8 +265,19 @@ int spate_sim_fcntl(int fd, int command, ...) {
   if (!sim::is_simulated(fd)) return ::fcntl(fd, command, argument);
   const std::shared_ptr<File> file = sim::file_at(fd);
   if (file == nullptr) return sim::returned_int(-EBADF);
-  if (command == F_DUPFD_CLOEXEC) return sim::returned_int(Kernel::current()->open(file));
-  return command == F_GETFL ? file->access() | O_NONBLOCK : 0;
+  switch (command) {
+    case F_DUPFD_CLOEXEC:
+      return sim::returned_int(Kernel::current()->open(file));
+    case F_GETFL:
+      return file->access() | O_NONBLOCK;
+    case F_SETSIG:
+      file->signal = static_cast<int>(argument);
+      return 0;
+    case F_GETSIG:
+      return file->signal;
+    default:
+      return 0;
+  }
 }
 
 int spate_sim_pipe2(int* fds, int flags) {
@@ -358,7 +369,8 @@ int spate_sim_epoll_wait(int epoll, epoll_event* events, int capacity, int timeo
 int spate_sim_epoll_pwait2(int epoll, epoll_event* events, int capacity, const timespec* timeout,
                            const sigset_t* mask) {
   if (!sim::is_simulated(epoll)) return ::epoll_pwait2(epoll, events, capacity, timeout, mask);
-  const Nanos span = std::chrono::seconds{timeout->tv_sec} + Nanos{timeout->tv_nsec};
+  Nanos span = spate::kForever;
+  if (timeout != nullptr) span = std::chrono::seconds{timeout->tv_sec} + Nanos{timeout->tv_nsec};
   return sim::returned_int(sim::wait(epoll, events, capacity, span));
 }
 

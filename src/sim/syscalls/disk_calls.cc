@@ -16,9 +16,9 @@
 #include <span>
 #include <string>
 
+#include "sim/disk/disks.h"
 #include "sim/syscalls/returned.h"
 #include "sim/syscalls/simulation.h"
-#include "sim/disk/disks.h"
 
 namespace spate::sim {
 
@@ -145,9 +145,15 @@ int spate_sim_posix_fadvise(int fd, off_t offset, off_t size, int advice) {
 }
 
 int spate_sim_fstat(int fd, struct stat* status) {
-  const auto file = sim::disk_file_at(fd);
-  if (file == nullptr) return ::fstat(fd, status);
-  file->tree()->status_of(*file->node(), *status);
+  if (!sim::is_simulated(fd)) return ::fstat(fd, status);
+  if (const auto file = sim::disk_file_at(fd)) {
+    file->tree()->status_of(*file->node(), *status);
+    return 0;
+  }
+  const std::shared_ptr<File> file = sim::file_at(fd);
+  if (file == nullptr) return sim::returned_int(-EBADF);
+  *status = {};
+  status->st_mode = file->file_type() | S_IRUSR | S_IWUSR;
   return 0;
 }
 

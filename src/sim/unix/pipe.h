@@ -1,6 +1,8 @@
 // pipe(2): its two ends, which are separate files.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <memory>
 #include <utility>
 
@@ -28,6 +30,7 @@ class PipeReader final : public File {
  public:
   explicit PipeReader(std::shared_ptr<Pipe> pipe) : pipe_(std::move(pipe)) { pipe_->reader = this; }
   ~PipeReader() override;
+  mode_t file_type() const override { return S_IFIFO; }
   std::uint32_t ready() const override;
   int access() const override;
   long read(std::span<std::byte> room) override;
@@ -41,6 +44,7 @@ class PipeWriter final : public File {
  public:
   explicit PipeWriter(std::shared_ptr<Pipe> pipe) : pipe_(std::move(pipe)) { pipe_->writer = this; }
   ~PipeWriter() override;
+  mode_t file_type() const override { return S_IFIFO; }
   std::uint32_t ready() const override;
   int access() const override;
   void on_memory() override { changed(); }
