@@ -127,6 +127,20 @@ TEST_F(KqueueStandIn, ClosedNumberLosesItsKnotesThoughDuplicateIsOpen) {
   ::close(number);
 }
 
+TEST_F(KqueueStandIn, NumberIsWatchedAgainAfterDuplicateWasClosed) {
+  Pipe pipe;
+  const Fd kept(::dup(pipe.in()));
+  const int number = pipe.in();
+  pipe.fill();
+  for (int turn = 0; turn < 3; ++turn) {
+    EXPECT_EQ(add(number, EVFILT_READ), 0);
+    EXPECT_EQ(look_at_one().ident, static_cast<std::uintptr_t>(number));
+    ::close(number);
+    EXPECT_TRUE(look().empty());
+    ASSERT_EQ(::dup2(kept.get(), number), number);
+  }
+}
+
 TEST_F(KqueueStandIn, EndIsReportedWithUnreadData) {
   Sockets pair;
   EXPECT_EQ(add(pair.near(), EVFILT_READ), 0);

@@ -4,8 +4,10 @@
 #include <array>
 #include <csignal>
 #include <cstdlib>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/echo.h"
@@ -250,8 +252,9 @@ TEST_F(SimExplore, AssertionsOutsideWorldAreIgnored) {
   EXPECT_TRUE(sim::explore(1, 1, [](World&) {}));
 }
 
-// One seed is one trace with any compiler and optimization. Record the number again if the library
-// sends other bytes, or at other times, on purpose.
+// One seed is one trace with any compiler and optimization. Each backend has another, as it reports
+// events in its own order. Record the numbers again if the library sends other bytes, or at other
+// times, on purpose.
 TEST_F(SimExplore, TraceOfSeedIsSameInEveryBuild) {
   const Exploration found = sim::explore(1, 20, [](World& world) {
     Host& here = world.add_host("here");
@@ -262,7 +265,9 @@ TEST_F(SimExplore, TraceOfSeedIsSameInEveryBuild) {
     there.run([&](Loop& loop) { client.start(loop, here.address(7000), {.timeout = 30s}); });
     world.run_for(1h);
   });
-  EXPECT_EQ(found.trace, 2109912928829874429u);
+  const std::map<std::string_view, std::uint64_t> traces = {{"epoll", 2109912928829874429u},
+                                                            {"kqueue", 8859014901706935409u}};
+  EXPECT_EQ(found.trace, traces.at(Loop::backends().front()));
 }
 
 }  // namespace

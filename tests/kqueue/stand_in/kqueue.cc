@@ -95,17 +95,9 @@ class Queue {
   // Waits for a report, at most until `end`, and writes at most `room`. Returns how many, or -1.
   int wait(struct kevent* events, int room, std::optional<nanoseconds> end) {
     for (;;) {
-      const int count = look(events, room);
-      if (count != 0) return count;
-      timespec left{};
-      if (end) {
-        const nanoseconds rest = std::max(*end - now(), nanoseconds{0});
-        left = {.tv_sec = std::chrono::floor<std::chrono::seconds>(rest).count(),
-                .tv_nsec = (rest % std::chrono::seconds{1}).count()};
-        if (rest == nanoseconds{0}) return 0;
-      }
-      pollfd entry{.fd = set_, .events = POLLIN, .revents = 0};
-      if (::ppoll(&entry, 1, end ? &left : nullptr, nullptr) < 0) return -1;
+      const nanoseconds rest = end ? std::max(*end - now(), nanoseconds{0}) : nanoseconds::max();
+      const int count = look(events, room, rest);
+      if (count != 0 || rest == nanoseconds{0}) return count;
     }
   }
 
@@ -119,8 +111,7 @@ class Queue {
     if (const int error = is_new ? refusal(fd, watched, change) : 0) return error;
     if (watched.type == S_IFREG || watched.type == S_IFDIR) return 0;  // Reports are not modelled.
     watched.knotes[change.filter] = {change, (change.flags & EV_DISABLE) == 0};
-    const int operation = found != watched_.end() ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-    if (!control(operation, fd, watched)) return errno == EPERM ? EINVAL : errno;
+    if (!watch(fd, watched)) return errno == EPERM ? EINVAL : errno;
     watched_[fd] = watched;
     return 0;
   }
@@ -154,6 +145,12 @@ class Queue {
     return 0;
   }
 
+  // The set may still have the number, if it was closed and is a duplicate of the same file again.
+  bool watch(int fd, const Watched& watched) const {
+    return control(EPOLL_CTL_MOD, fd, watched) ||
+           (errno == ENOENT && control(EPOLL_CTL_ADD, fd, watched));
+  }
+
   // Registers a number for its next report. False if it refers to another file than the one that is
   // registered, or to none.
   bool control(int operation, int fd, const Watched& watched) const {
@@ -168,9 +165,13 @@ class Queue {
       watched_.erase(found);
   }
 
-  int look(struct kevent* events, int room) {
+  int look(struct kevent* events, int room, nanoseconds timeout) {
+    const timespec spec{.tv_sec = std::chrono::floor<std::chrono::seconds>(timeout).count(),
+                        .tv_nsec = (timeout % std::chrono::seconds{1}).count()};
     epoll_event found[kBatch];
-    const int count = ::epoll_wait(set_, found, std::min(room, kBatch), 0);
+    const bool is_forever = timeout == nanoseconds::max();
+    const int count =
+        ::epoll_pwait2(set_, found, std::min(room, kBatch), is_forever ? nullptr : &spec, nullptr);
     if (count < 0) return count;
     int reported = 0;
     for (const epoll_event& event : std::span(found, static_cast<std::size_t>(count))) {
