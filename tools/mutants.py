@@ -295,7 +295,7 @@ class Tree:
                     os.remove(path)
         configure = [
             "cmake", "-G", "Ninja", "-S", self.source, "-B", self.build,
-            "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0",
+            "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0 -D_GLIBCXX_ASSERTIONS",
             "-DSPATE_TESTS_SHARED=ON", "-DSPATE_LIBRARY_GROUPED=OFF", "-DSPATE_WERROR=OFF",
             "-DSPATE_EXAMPLES=OFF",
             "-DSPATE_BENCH=OFF", f"-DSPATE_INSTALL={self.compat}", f"-DSPATE_COMPAT={self.compat}",
