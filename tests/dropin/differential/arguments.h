@@ -7,6 +7,9 @@
 // A program has its calls under headings (`// ---- name`). covered.py does not search the lines
 // before the first one, "domains" and "the world": they only prepare calls.
 //
+// The tables name the domain of each argument. A prototype could not: an int is a descriptor, a
+// signal, a priority or a size. covered.py reads the prototypes, and finds functions without a row.
+//
 // A call that ends the original, by a crash or an assertion, is undefined there, and not compared:
 // `--undefined` of run.py.
 
