@@ -11,12 +11,17 @@ static int fail(const char* what, int error) {
   return 1;
 }
 
-// Leaves bytes that do not fit into the queue; they are passed again after it has drained.
+// Stops reading from a peer that does not read. Bytes that are left are passed again on resume.
 static size_t on_data(spate_stream* stream, const void* bytes, size_t size) {
-  if (spate_stream_is_full(stream)) return 0;
+  if (spate_stream_is_full(stream)) {
+    spate_stream_pause(stream);
+    return 0;
+  }
   spate_stream_write(stream, bytes, size);
   return size;
 }
+
+static void on_drained(spate_stream* stream) { spate_stream_resume(stream); }
 
 static void on_closed(spate_stream* stream, int error) {
   (void)error;
@@ -70,6 +75,7 @@ int main(int argc, char** argv) {
   }
   callbacks.size = sizeof callbacks;
   callbacks.on_data = on_data;
+  callbacks.on_drained = on_drained;
   callbacks.on_closed = on_closed;
   error = spate_loop_create(&loop, NULL);
   if (error != 0) return fail("the loop", error);
