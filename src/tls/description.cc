@@ -59,7 +59,7 @@ TlsResult<void> trust_all(Description& made, const std::string& file, std::strin
     text += "\n" + *read;
   }
   if (text.empty()) return {};
-  auto trusted = trust(*made.trusted, text);
+  auto trusted = trust(*made.trusted, text, file);
   made.trusted_text = std::move(text);
   return trusted;
 }

@@ -24,6 +24,20 @@ std::unexpected<TlsFailure> refused(std::string text) {
   return std::unexpected(TlsFailure{Error::tls_certificate, std::move(text)});
 }
 
+std::string name_of(const std::string& file, std::string_view otherwise) {
+  return file.empty() ? std::string(otherwise) : file;
+}
+
+// Describes why no key was read. For a text without a key, and for an encrypted key, OpenSSL's own
+// reasons are "unsupported" and the like.
+std::unexpected<TlsFailure> failed_key(const TlsIdentity& identity) {
+  const std::string name = name_of(identity.key_file, "key");
+  if (!identity.key.contains("PRIVATE KEY-----")) return refused(name + ": no private key in PEM");
+  if (identity.key.contains("ENCRYPTED"))
+    return refused(name + ": the private key is encrypted. \"openssl pkey\" can decrypt it");
+  return failed(name);
+}
+
 OwnBio reader_of(const std::string& text) {
   return OwnBio(
       BIO_new_mem_buf(text.data(), static_cast<int>(std::min<std::size_t>(text.size(), INT_MAX))));
@@ -59,7 +73,7 @@ TlsResult<std::string> read_text(const std::string& path) {
 }
 
 TlsResult<TlsIdentity> read_files(const TlsIdentity& identity) {
-  TlsIdentity read{.chain = identity.chain, .key = identity.key};
+  TlsIdentity read = identity;
   if (!identity.chain_file.empty()) {
     auto text = read_text(identity.chain_file);
     if (!text) return std::unexpected(std::move(text.error()));
@@ -81,7 +95,10 @@ TlsResult<Identity> load(const TlsIdentity& identity) {
   loaded.chain.reset(sk_X509_new_null());
   if (chain == nullptr || key == nullptr || loaded.chain == nullptr) return failed("identity");
   loaded.certificate = next_certificate(chain.get());
-  if (loaded.certificate == nullptr) return failed("certificate");
+  const std::string chain_name = name_of(identity.chain_file, "certificate");
+  if (loaded.certificate == nullptr && is_at_end())
+    return refused(chain_name + ": no certificate in PEM");
+  if (loaded.certificate == nullptr) return failed(chain_name);
   while (OwnCertificate next = next_certificate(chain.get())) {
     if (sk_X509_push(loaded.chain.get(), next.get()) == 0) return failed("chain");
     next.release();
@@ -89,26 +106,27 @@ TlsResult<Identity> load(const TlsIdentity& identity) {
   if (!is_at_end()) return failed("chain");
   ERR_clear_error();
   loaded.key.reset(PEM_read_bio_PrivateKey(key.get(), nullptr, &no_passphrase, nullptr));
-  if (loaded.key == nullptr) return failed("key");
+  if (loaded.key == nullptr) return failed_key(identity);
   if (X509_check_private_key(loaded.certificate.get(), loaded.key.get()) != 1)
     return refused("the key is not that of the certificate for " +
                    text_of(X509_get_subject_name(loaded.certificate.get())));
   return loaded;
 }
 
-TlsResult<void> trust(X509_STORE& store, const std::string& text) {
+TlsResult<void> trust(X509_STORE& store, const std::string& text, const std::string& file) {
   ERR_clear_error();
   const OwnBio bio = reader_of(text);
   int count = 0;
-  if (bio == nullptr) return failed("trusted certificates");
+  const std::string name = name_of(file, "trusted certificates");
+  if (bio == nullptr) return failed(name);
   while (OwnCertificate next = next_certificate(bio.get())) {
     // If memory ran out while it was parsed, it has no key, and OpenSSL reports no error.
     if (X509_get0_pubkey(next.get()) == nullptr) next.reset(X509_dup(next.get()));
-    if (next == nullptr || X509_STORE_add_cert(&store, next.get()) != 1)
-      return failed("trusted certificates");
+    if (next == nullptr || X509_STORE_add_cert(&store, next.get()) != 1) return failed(name);
     ++count;
   }
-  if (count == 0 || !is_at_end()) return failed("trusted certificates");
+  if (!is_at_end()) return failed(name);
+  if (count == 0) return refused(name + ": no certificate in PEM");
   ERR_clear_error();
   return {};
 }

@@ -229,6 +229,34 @@ TEST_F(TlsCertificates, MustMatchTheirKey) {
   EXPECT_EQ(failure.text, "the key is not that of the certificate for CN = server");
 }
 
+TEST_F(TlsCertificates, FailuresNameWhatIsMissing) {
+  const std::string chain = test_server().pem();
+  const std::string key = test_server().key_pem();
+  const auto text_for = [](TlsIdentity identity) {
+    const TlsFailure failure = failure_of_server({.identities = {std::move(identity)}});
+    EXPECT_EQ(failure.code, Error::tls_certificate) << failure.text;
+    return failure.text;
+  };
+  EXPECT_EQ(text_for({.chain = key, .key = key}), "certificate: no certificate in PEM");
+  EXPECT_EQ(text_for({.chain = chain, .key = chain}), "key: no private key in PEM");
+  EXPECT_EQ(text_for({.chain_file = "/dev/null", .key = key}), "/dev/null: no certificate in PEM");
+  EXPECT_EQ(text_for({.key_file = "/dev/null", .chain = chain}),
+            "/dev/null: no private key in PEM");
+  const auto trusting = TlsContext::client({.system_cas = false, .ca_file = "/dev/null"});
+  ASSERT_FALSE(trusting);
+  EXPECT_EQ(trusting.error().text, "/dev/null: no certificate in PEM");
+}
+
+// Keys that `openssl genpkey -aes256` and `openssl ec -aes256` wrote begin so.
+TEST_F(TlsCertificates, EncryptedKeyIsRefused) {
+  for (const char* head : {"-----BEGIN ENCRYPTED PRIVATE KEY-----\n",
+                           "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n"}) {
+    const TlsFailure failure =
+        failure_of_server({.identities = {{.chain = test_server().pem(), .key = head}}});
+    EXPECT_EQ(failure.text, "key: the private key is encrypted. \"openssl pkey\" can decrypt it");
+  }
+}
+
 TEST_F(TlsCertificates, MayBeLoadedFromFiles) {
   const std::string path = ::testing::TempDir() + "/spate_tls_" + std::to_string(::getpid());
   const auto write = [](const std::string& name, const std::string& text) {

@@ -229,7 +229,7 @@ TEST_F(TlsMemory, ExhaustionIsHandledInContext) {
 TEST_F(TlsMemory, ExhaustionIsHandledInTrustedCertificate) {
   const auto is_whole = [] {
     const OwnStore store(X509_STORE_new());
-    if (store == nullptr || !trust(*store, test_root().pem())) return false;
+    if (store == nullptr || !trust(*store, test_root().pem(), {})) return false;
     failing = 0;
     X509_OBJECT* only = sk_X509_OBJECT_value(X509_STORE_get0_objects(store.get()), 0);
     EXPECT_NE(X509_get0_pubkey(X509_OBJECT_get0_X509(only)), nullptr);
