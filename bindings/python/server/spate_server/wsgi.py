@@ -296,7 +296,8 @@ class WsgiApplication:
             "SERVER_NAME": "localhost", "SERVER_PORT": "80", "REMOTE_ADDR": "", "REMOTE_PORT": "0",
             "SCRIPT_NAME": server.config.root_path.encode().decode("latin1"),
             "wsgi.version": (1, 0), "wsgi.errors": sys.stderr, "wsgi.multithread": True,
-            "wsgi.multiprocess": is_multiprocess, "wsgi.run_once": False}
+            "wsgi.multiprocess": is_multiprocess, "wsgi.run_once": False,
+            "wsgi.input_terminated": True}
 
     def set_address(self, address):
         if address:

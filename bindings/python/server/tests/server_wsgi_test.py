@@ -52,7 +52,7 @@ class Wsgi(ServerCase):
                            "REMOTE_ADDR": "127.0.0.1", "HTTP_HOST": "test", "HTTP_X_ONE": "1,2",
                            "HTTP_COOKIE": "a=1; b=2", "CONTENT_TYPE": "text/x",
                            "wsgi.url_scheme": "http", "wsgi.multithread": True,
-                           "wsgi.multiprocess": False}.items():
+                           "wsgi.multiprocess": False, "wsgi.input_terminated": True}.items():
             self.assertEqual(environ[key], value, key)
         self.assertNotIn("CONTENT_LENGTH", environ)
 
