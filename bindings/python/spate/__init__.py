@@ -32,7 +32,17 @@ def install():
     For programs that cannot be changed to use run() or a loop factory. It sets asyncio's event loop
     policy, which newer versions of Python deprecate.
     """
-    class Policy(asyncio.DefaultEventLoopPolicy):
+    asyncio.set_event_loop_policy(__getattr__("EventLoopPolicy")())
+
+
+def __getattr__(name):
+    """Makes EventLoopPolicy when it is first used, because Python warns of policies since 3.14."""
+    if name != "EventLoopPolicy":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    class EventLoopPolicy(asyncio.DefaultEventLoopPolicy):
+        """A policy whose loops are spate's, for asyncio.set_event_loop_policy()."""
         _loop_factory = Loop
 
-    asyncio.set_event_loop_policy(Policy())
+    globals()[name] = EventLoopPolicy
+    return EventLoopPolicy

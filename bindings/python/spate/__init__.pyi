@@ -1,3 +1,4 @@
+from asyncio import DefaultEventLoopPolicy
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
@@ -9,6 +10,8 @@ __version__: Final[str]
 __all__ = ["Loop", "Metrics", "inspect", "install", "new_event_loop", "run"]
 
 _T = TypeVar("_T")
+
+class EventLoopPolicy(DefaultEventLoopPolicy): ...
 
 def new_event_loop() -> Loop: ...
 def run(main: Coroutine[Any, Any, _T], *, debug: bool | None = None) -> _T: ...

@@ -144,6 +144,17 @@ class Life(unittest.TestCase):
         finally:
             asyncio.set_event_loop_policy(None)
 
+    @unittest.skipIf(sys.version_info >= (3, 14), "policies are deprecated")
+    def test_policy_makes_it_the_loop_of_asyncio(self):
+        async def main():
+            return type(asyncio.get_running_loop())
+        self.assertIs(spate.EventLoopPolicy, spate.EventLoopPolicy)
+        asyncio.set_event_loop_policy(spate.EventLoopPolicy())
+        try:
+            self.assertIs(asyncio.run(main()), spate.Loop)
+        finally:
+            asyncio.set_event_loop_policy(None)
+
     def test_single_turns_may_be_run_from_outside(self):
         loop, calls = spate.new_event_loop(), []
         loop.call_soon(lambda: (calls.append(1), loop.call_soon(calls.append, 2)))
