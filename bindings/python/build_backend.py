@@ -53,15 +53,6 @@ def compiler():
     return shlex.split(os.environ.get("CXX", "g++"))
 
 
-def check_tools():
-    """Raises an exception if there is no compiler, or no header of Python."""
-    headers = sysconfig.get_path("include")
-    if not os.path.exists(os.path.join(headers, "Python.h")):
-        raise RuntimeError(f"there is no Python.h in {headers}: on Debian, install python3-dev")
-    if shutil.which(compiler()[0]) is None:
-        raise RuntimeError(f"there is no {compiler()[0]}: install g++ 12 or later, or set CXX")
-
-
 def compile_all(jobs):
     """Runs the compiler for each (source, object, flags)."""
     for source, target, flags in jobs:
@@ -70,7 +61,7 @@ def compile_all(jobs):
 
 def build_module(directory, work):
     """Compiles spate/_core into the directory."""
-    check_tools()
+    package_files.check_tools({compiler()[0]: "install g++ 12 or later, or set CXX"})
     loop = loop_source(work)
     flags = ["-std=c++23", "-O2", "-DNDEBUG", "-fPIC", "-fvisibility=hidden",
              f"-I{loop}"] + shlex.split(os.environ.get("CXXFLAGS", ""))

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import io
 import os
+import shutil
 import sys
 import sysconfig
 import tarfile
@@ -17,6 +18,19 @@ def tag():
     python = f"cp{sys.version_info.major}{sys.version_info.minor}"
     abi = python + getattr(sys, "abiflags", "")
     return f"{python}-{abi}-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+
+
+def check_tools(programs):
+    """Raises an exception if a header of Python or a program is missing.
+
+    `programs` is a dictionary: the name of each program, and how it is installed.
+    """
+    headers = sysconfig.get_path("include")
+    if not os.path.exists(os.path.join(headers, "Python.h")):
+        raise RuntimeError(f"there is no Python.h in {headers}: on Debian, install python3-dev")
+    for program, remedy in programs.items():
+        if shutil.which(program) is None:
+            raise RuntimeError(f"there is no {program}: {remedy}")
 
 
 def digest(data):

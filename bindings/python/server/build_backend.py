@@ -9,6 +9,7 @@ contains. Environment: CXX, CXXFLAGS, LDFLAGS.
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -42,10 +43,20 @@ def metadata():
             "Requires-Python: >=3.11\nDescription-Content-Type: text/markdown\n\n" + described)
 
 
+def check_tools():
+    """Raises an exception if a program or a header of Python is missing: CMake's own texts come
+    late, or do not name the package."""
+    compiler = shlex.split(os.environ.get("CXX", "g++"))[0]
+    package_files.check_tools({compiler: "install g++ 12 or later, or set CXX",
+                               "cmake": "install CMake 3.25 or later (on Debian, cmake)",
+                               "ninja": "install Ninja (on Debian, ninja-build)"})
+
+
 def build_package(work):
     """Returns the directory that has the package."""
     if not (ROOT / "CMakeLists.txt").exists():
         raise RuntimeError("spate-server is built in the source tree of spate")
+    check_tools()
     # The tests' programs and the benchmarks are on by default, and installing.
     off = [f"-DSPATE_{part}=OFF" for part in ("TESTS", "EXAMPLES", "PROGRAMS", "COMPAT", "BENCH",
                                               "INSTALL")]
