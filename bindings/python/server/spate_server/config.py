@@ -2,7 +2,10 @@
 
 import dataclasses
 import importlib
+import inspect
 import sys
+
+from .proxy import ProxyHeaders
 
 
 class ConfigError(Exception):
@@ -70,6 +73,10 @@ class Config:
             raise ConfigError("--timeout-keep-alive must be more than 0")
         if self.limit_max_requests is not None and self.limit_max_requests < 1:
             raise ConfigError("--limit-max-requests must be at least 1")
+        try:
+            ProxyHeaders(self.forwarded_allow_ips)
+        except ValueError as error:
+            raise ConfigError(f"--forwarded-allow-ips: {error}") from None
         self.headers()
 
     def headers(self):
@@ -92,7 +99,36 @@ class Config:
             app = import_name(app, self.app_dir)
         if self.factory:
             app = app()
+        check_application(app, self.interface)
         return app
+
+
+def check_application(app, interface):
+    """Refuses an object that cannot be an application of the interface.
+
+    Its calls would fail too, but with an exception that does not name the option.
+    """
+    if not callable(app):
+        raise ConfigError(f"the application is {app!r}, which cannot be called")
+    try:
+        signature = inspect.signature(app, follow_wrapped=False)
+    except (TypeError, ValueError):  # A callable of an extension module.
+        return
+
+    def takes(count):
+        try:
+            signature.bind(*range(count))
+        except TypeError:
+            return False
+        return True
+
+    wanted, other, name = (3, 2, "wsgi") if interface == "asgi" else (2, 3, "asgi")
+    if takes(wanted):
+        return
+    if takes(other):
+        raise ConfigError(f"the application takes {other} arguments: try --interface {name}")
+    if takes(0):
+        raise ConfigError("the application takes no arguments: if it returns one, use --factory")
 
 
 def import_name(name, directory):
@@ -107,7 +143,10 @@ def import_name(name, directory):
     except ModuleNotFoundError as error:
         if error.name != module_name:
             raise
-        raise ConfigError(f"there is no module {module_name}") from None
+        is_file = "/" in module_name or module_name.endswith(".py")
+        hint = ": the name is that of a module, not of a file" if is_file else ""
+        raise ConfigError(f"there is no module {module_name} in {directory or 'this directory'}, "
+                          f"and none is installed{hint}") from None
     for attribute in attributes.split("."):
         try:
             found = getattr(found, attribute)

@@ -74,7 +74,8 @@ class Server:
             raise ConfigError(str(error)) from None
         self.loop.add_reader(self.native.fileno(), self.native.turn)
         if config.fd is not None:
-            self.adopt(socket.socket(fileno=os.dup(config.fd)))
+            with naming(f"--fd {config.fd}"):
+                self.adopt(socket.socket(fileno=os.dup(config.fd)))
         elif config.uds:
             self.adopt(listen_on_path(config))
         else:

@@ -262,7 +262,7 @@ bool set_tls(const Settings& settings, ServerOptions& options) {
        .client_check = static_cast<spate::TlsClientCheck>(settings.client_check),
        .client_ca_file = settings.client_ca == nullptr ? "" : settings.client_ca});
   if (!tls) {
-    PyErr_Format(PyExc_OSError, "%s: %s", settings.chain, tls.error().text.c_str());
+    PyErr_SetString(PyExc_OSError, tls.error().text.c_str());
     return false;
   }
   options.tls = *tls;

@@ -74,6 +74,9 @@ async def plain(scope, receive, send):
 
 def make():
     return plain
+
+def wsgi(environ, start_response):
+    return []
 '''
 
 LOGGING = {
@@ -359,7 +362,13 @@ class Command(unittest.TestCase):
         for arguments, text in [
                 (["applications"], "module:attribute"),
                 (["no_such_module:app"], "there is no module no_such_module"),
+                (["applications.py:app"], "of a module, not of a file"),
                 (["applications:no_such_app"], "has no no_such_app"),
+                (["applications:os"], "cannot be called"),
+                (["applications:wsgi"], "takes 2 arguments: try --interface wsgi"),
+                (["applications:app", "--interface", "wsgi"], "try --interface asgi"),
+                (["applications:make"], "use --factory"),
+                (["applications:app", "--forwarded-allow-ips", "x"], "--forwarded-allow-ips: 'x'"),
                 (["applications:app", "--workers", "2", "--port", "0"], "a port that is not 0"),
                 (["applications:app", "--ssl-keyfile", "x"], "needs --ssl-certfile"),
                 (["applications:app", "--reload", "--workers", "2"], "for one worker"),
