@@ -168,7 +168,7 @@ TEST(Epoll, DeliversMoreEventsThanOneBatchHolds) {
   std::vector<std::unique_ptr<Io>> ios;
   int called = 0;
   for (Pipe& pipe : pipes) {
-    ASSERT_EQ(::pipe2(pipe.ends, O_CLOEXEC), 0);
+    ASSERT_EQ(::pipe(pipe.ends), 0);
     ios.push_back(std::make_unique<Io>(*loop, pipe.ends[1], Events::write, [&called](Io& io) {
       ++called;
       io.stop();
@@ -209,7 +209,7 @@ TEST(PollAndSelect, StopWatchersOfDescriptorClosedWhileRegistered) {
   for (const std::string_view backend : {"poll", "select"}) {
     const auto loop = std::move(*Loop::create({.backend = backend}));
     int ends[2];
-    ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    ASSERT_EQ(::pipe(ends), 0);
     Events got = Events::none;
     Io io(*loop, ends[0], Events::read, [&got](Events events) { got = events; });
     ASSERT_TRUE(io.start());
