@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <string>
 
 #include "base/fault.h"
 #include "spate/error.h"
+#include "system/kernel_set.h"
 #include "tests/support/missing.h"
 
 namespace spate {
@@ -39,21 +41,22 @@ TEST(Registry, RefusesUnknownNames) {
   }
 }
 
-TEST(Registry, FallsBackFromEpollForAutoAndReportsReason) {
+TEST(Registry, FallsBackFromKernelSetAndReportsReason) {
   FaultPlan plan;
-  plan.fail_nth(SystemCall::epoll_create, 1, ENOSYS, 100);
+  plan.fail_nth(testing::kOpensKernelSet, 1, ENOSYS, 100);
   const FaultScope scope(plan);
   const auto opened = open_backend("auto");
   ASSERT_TRUE(opened);
   EXPECT_EQ(opened->backend->name(), backend_names()[1]);
-  EXPECT_NE(opened->reason.find("epoll: "), std::string::npos) << opened->reason;
+  EXPECT_NE(opened->reason.find(testing::kKernelSet + std::string(": ")), std::string::npos)
+      << opened->reason;
 }
 
 TEST(Registry, ReportsErrorOfOpeningNamedBackend) {
   FaultPlan plan;
-  plan.fail_nth(SystemCall::epoll_create, 1, EMFILE);
+  plan.fail_nth(testing::kOpensKernelSet, 1, EMFILE);
   const FaultScope scope(plan);
-  const auto opened = open_backend("epoll");
+  const auto opened = open_backend(testing::kKernelSet);
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error(), std::error_code(EMFILE, std::system_category()));
 }

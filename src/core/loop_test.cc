@@ -15,6 +15,7 @@
 #include "spate/periodic.h"
 #include "spate/signal.h"
 #include "spate/timer.h"
+#include "system/kernel_set.h"
 #include "tests/support/missing.h"
 #include "tests/support/running.h"
 #include "tests/support/scripted.h"
@@ -158,8 +159,8 @@ TEST(Loop, AcceptsLongestIntervalAndExtremeWallClockTimes) {
 
 // ---- only with a real backend
 
-TEST(Epoll, DeliversMoreEventsThanOneBatchHolds) {
-  const auto loop = std::move(*Loop::create({.backend = "epoll"}));
+TEST(KernelSet, DeliversMoreEventsThanOneBatchHolds) {
+  const auto loop = std::move(*Loop::create({.backend = testing::kKernelSet}));
   constexpr int kPipes = 400;
   struct Pipe {
     int ends[2];

@@ -182,7 +182,7 @@ TEST_F(CLoopTest, TimeIsFrozenWhileSuspended) {
 }
 
 TEST_F(CLoopTest, LoopMayBeEmbeddedInAnotherLoop) {
-  options_.backend = "epoll";
+  options_.backend = kKernelSet;
   const CLoop loop{&options_};
   EXPECT_GE(spate_loop_poll_fd(loop.get()), 0);
   EXPECT_EQ(spate_loop_prepare_to_wait(loop.get()), -1);

@@ -21,12 +21,13 @@
 #include "spate/signal.h"
 #include "spate/stat.h"
 #include "spate/timer.h"
+#include "system/kernel_set.h"
 
 #define SPATE_TEST_BACKENDS backends_of_c()
 
 namespace spate::testing {
 
-inline std::vector<std::string_view> backends_of_c() { return {"epoll"}; }
+inline std::vector<std::string_view> backends_of_c() { return {kKernelSet}; }
 
 // Converts an error code of C to C++'s.
 inline std::error_code error_of(int code) {

@@ -55,7 +55,7 @@ class Embedded {
 class EmbeddingTest : public OnEveryBackend {
  protected:
   // The outer loop uses the backend under test, and the inner one, too, if it has a descriptor.
-  std::unique_ptr<Loop> inner_ = make_loop(has_kernel_set() ? backend() : "epoll");
+  std::unique_ptr<Loop> inner_ = make_loop(has_kernel_set() ? backend() : kKernelSet);
 };
 SPATE_ON_EVERY_BACKEND(EmbeddingTest);
 

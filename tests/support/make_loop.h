@@ -9,10 +9,11 @@
 #include <utility>
 
 #include "spate/loop.h"
+#include "system/kernel_set.h"
 
 namespace spate::testing {
 
-inline std::unique_ptr<Loop> make_loop(std::string_view backend = "epoll") {
+inline std::unique_ptr<Loop> make_loop(std::string_view backend = kKernelSet) {
   Result<std::unique_ptr<Loop>> created = Loop::create({.backend = backend});
   if (!created) {
     ADD_FAILURE() << "no loop on " << backend << ": " << created.error().message();
