@@ -40,7 +40,7 @@ if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
   set(SPATE_FOREIGN_SOURCES "/src/sys/bsd/")
 else()
   set(SPATE_SYSTEM bsd)
-  set(SPATE_FOREIGN_SOURCES "/src/sys/linux/|/src/backend/(epoll|io_uring)\\.cc$")
+  set(SPATE_FOREIGN_SOURCES "/src/(sys|net)/linux/|/src/backend/(epoll|io_uring)\\.cc$")
 endif()
 
 # The sources of one library, "spate" or a room, without tests and their helpers.
