@@ -49,6 +49,20 @@ TEST_F(HttpClosing, DoesNotWaitAfterLateResponseToClosingClient) {
   expect_the_end(*client, 0);
 }
 
+TEST_F(HttpClosing, DoesNotWaitAfterLateEndOfUnsizedResponse) {
+  http::Exchange kept;
+  on_request = [&](http::Exchange exchange) {
+    exchange.begin(http::Status::ok);
+    exchange.write("hello\n");
+    kept = std::move(exchange);
+  };
+  const auto client = connect();
+  client->send(kOld);
+  turns();
+  kept.end();
+  expect_the_end(*client, 0);
+}
+
 TEST_F(HttpClosing, WaitsForClientThatMaySendMore) {
   serve_with({.max_requests = 1});
   const auto client = connect();

@@ -167,6 +167,24 @@ TEST_F(Draining, ServesNextRequestAfterAnnouncedKeepAlive) {
   EXPECT_TRUE(is_done_);
 }
 
+TEST_F(Draining, WaitsOneSecondForClientThatIsServedMeanwhile) {
+  serve2({});
+  Exchange kept;
+  on_request = [&](Exchange exchange) { kept = std::move(exchange); };
+  const auto client = connect();  // Not over a socket: its end is awaited.
+  client->send(kGet);
+  turns();
+  drain();
+  turns();
+  kept.respond("last\n");
+  turns();
+  EXPECT_THAT(client->received, EndsWith("last\n"));
+  EXPECT_FALSE(is_done_);
+  pass(kSecond + Nanos{1'000'000});
+  turns();
+  EXPECT_TRUE(is_done_);
+}
+
 TEST_F(Draining, DoesNotWaitForClientsThatKeepSocketOpen) {
   for (const bool is_memory : {false, true}) {
     is_done_ = false;

@@ -286,6 +286,7 @@ void Http1Connection::finish(ExchangeState& state, std::error_code error) {
     // the response.
     const bool is_last = !state.body().keeps_alive() || server_.is_draining();
     stream_.close(state.is_over() && is_last && !error ? Linger::no : Linger::yes);
+    if (server_.is_draining()) hurry(stream_);
   } else {
     update_reading();
     if (server_.is_draining()) server_.give_notice();

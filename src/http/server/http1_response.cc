@@ -126,9 +126,10 @@ std::error_code Http1Connection::send_file(ExchangeState& state, int file, std::
 }
 
 bool Http1Connection::send_end(ExchangeState& state, const Fields& trailers) {
-  // Without a declared size, EOF marks the end of the response. The request's body may still
-  // arrive.
-  if (state.response().framing().body == BodyKind::until_end) stream_.end();
+  // Without a declared size, EOF marks the end of the response. finish() sends it by close(), which
+  // need not wait for the client. But the request's body may still arrive.
+  const bool is_until_end = state.response().framing().body == BodyKind::until_end;
+  if (is_until_end && !state.body().is_over()) stream_.end();
   if (!is_chunked(state)) return true;
   if (trailers.empty()) return stream_.write(kLastChunk);
   const Bytes pieces[] = {bytes_of(kLastChunkHeader), bytes_of(trailers.lines()),
