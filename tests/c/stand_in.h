@@ -155,12 +155,31 @@ class Child : public StandIn<Child, spate_child> {
   }
   int pid() const { return spate_child_pid(&face_); }
   int status() const { return spate_child_status(&face_); }
-  bool exited() const { return WIFEXITED(status()) && status() >= 0; }
-  int exit_code() const { return WEXITSTATUS(status()); }
-  bool signaled() const { return status() >= 0 && WIFSIGNALED(status()); }
-  int term_signal() const { return WTERMSIG(status()); }
-  bool stopped() const { return WIFSTOPPED(status()); }
-  bool continued() const { return WIFCONTINUED(status()); }
+  // The macros of macOS take the address of the status.
+  bool exited() const {
+    const int all = status();
+    return all >= 0 && WIFEXITED(all);
+  }
+  int exit_code() const {
+    const int all = status();
+    return WEXITSTATUS(all);
+  }
+  bool signaled() const {
+    const int all = status();
+    return all >= 0 && WIFSIGNALED(all);
+  }
+  int term_signal() const {
+    const int all = status();
+    return WTERMSIG(all);
+  }
+  bool stopped() const {
+    const int all = status();
+    return WIFSTOPPED(all);
+  }
+  bool continued() const {
+    const int all = status();
+    return WIFCONTINUED(all);
+  }
 };
 
 template <class Self, spate_hook_kind kind>
