@@ -85,6 +85,17 @@ TEST_F(Draining, DoesNotKeepLoopAlive) {
   EXPECT_FALSE(loop_.has_work());
 }
 
+TEST_F(Draining, DoesNotKeepLoopAliveAfterLastRequest) {
+  const auto client = connect_by_socket();
+  client->send(kGet);
+  turns();
+  drain();
+  client->stream().abort();
+  turns();
+  EXPECT_TRUE(is_done_);
+  EXPECT_FALSE(loop_.has_work());
+}
+
 TEST_F(Draining, GivesRecentlyServedClientsOneSecond) {
   const auto client = connect_by_socket();
   client->send(kGet);

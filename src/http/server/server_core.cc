@@ -300,6 +300,7 @@ void ServerCore::settle() {
   if (watch.is_gone()) return;
   if (!has_drained()) return;
   grace_.stop();
+  tick_.stop();  // It would keep the loop alive until its next second.
   report_drained(
       on_drained_, [](auto& done) { done(); }, [&] { return !watch.is_gone() && has_drained(); });
 }
