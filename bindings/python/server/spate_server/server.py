@@ -48,18 +48,19 @@ class Server:
             raise RuntimeError("The server has been started; call stop() first")
         self.loop = asyncio.get_running_loop()
         self.lifespan = Lifespan(self.app, self.lifespan_mode, logger)
-        await self.lifespan.startup()
         try:
+            self.native = self.make_native()  # Reads the TLS files, before the application starts.
+            await self.lifespan.startup()
             self.listen(reuse_port)
         except BaseException:
             self.close()
             await self.lifespan.shutdown()
             raise
 
-    def listen(self, reuse_port):
+    def make_native(self):
         config = self.config
         try:
-            self.native = _native.Server(
+            return _native.Server(
                 self.loop, self.wsgi.start if self.wsgi else self.run_app, self.tasks,
                 ProxyHeaders(config.forwarded_allow_ips) if config.proxy_headers else None,
                 extension_of(config.ssl_certfile) if config.ssl_certfile else None,
@@ -72,6 +73,9 @@ class Server:
                 config.limit_max_requests or 0, self.at_last_request)
         except ValueError as error:
             raise ConfigError(str(error)) from None
+
+    def listen(self, reuse_port):
+        config = self.config
         self.loop.add_reader(self.native.fileno(), self.native.turn)
         if config.fd is not None:
             with naming(f"--fd {config.fd}"):

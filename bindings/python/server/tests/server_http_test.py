@@ -53,6 +53,18 @@ class Starts(ServerCase):
         [self.address] = server.addresses
         self.assertEqual((await self.get()).body, b"hello")
 
+    async def test_tls_files_are_read_before_the_application_starts(self):
+        scopes = []
+
+        async def app(scope, receive, send):
+            scopes.append(scope)
+
+        server = spate_server.Server(
+            spate_server.Config(app=None, port=0, ssl_certfile="/no/such/file"), app)
+        with self.assertRaisesRegex(OSError, "/no/such/file"):
+            await server.start()
+        self.assertEqual(scopes, [])
+
     async def test_a_running_server_is_not_started(self):
         server = await self.serve(hello)
         with self.assertRaisesRegex(RuntimeError, "call stop"):
