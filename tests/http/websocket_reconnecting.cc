@@ -15,6 +15,7 @@
 #include "spate/http/websocket_client.h"
 #include "spate/http/websocket_sessions.h"
 #include "streams/harness.h"
+#include "support/own_loopback.h"
 
 namespace spate::testing {
 namespace {
@@ -66,7 +67,7 @@ struct FeedServer : http::WebSocketSession {
 
 class ReconnectingWebSockets : public ::testing::Test {
  protected:
-  ReconnectingWebSockets() { listen(Address::loopback_ipv4(0)); }
+  ReconnectingWebSockets() { listen(own_address(0)); }
   void listen(const Address& at) {
     server_ = must(http::serve(
         *loop_, at, [this](http::Exchange exchange) { sessions_.accept(std::move(exchange)); }));

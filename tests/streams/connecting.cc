@@ -172,13 +172,13 @@ TEST_F(ConnectingTest, ConnectsFromItsLocalAddressOnly) {
 TEST_F(ConnectingTest, TreatsSelfConnectionAsRefusal) {
   Address nobody;
   {
-    nobody = listen(Address::loopback_ipv4(0)).address();
+    nobody = listen(own_address(0)).address();
   }
-  EXPECT_EQ(connect_to("127.0.0.1", nobody.port(), {.local = nobody}),
+  EXPECT_EQ(connect_to(own_loopback_text(), nobody.port(), {.local = nobody}),
             text_of(std::errc::connection_refused));
   // The port is free again at once.
   Listener listener = listen(nobody);
-  EXPECT_EQ(connect_to("127.0.0.1", nobody.port()), "127.0.0.1");
+  EXPECT_EQ(connect_to(own_loopback_text(), nobody.port()), own_loopback_text());
 }
 
 TEST_F(ConnectingTest, FailsWithoutAddresses) {
