@@ -64,12 +64,12 @@ class Layers(unittest.TestCase):
         self.good("src/sim/world/a.cc", '#include "sim/syscalls/b.h"\n#include <unistd.h>\n')
         self.good("src/sim/explore/a.cc",
                   '#include "spate/sim/world.h"\n#include "spate/sim/explore.h"\n')
-        for below, above in (("kernel", "net"), ("kernel", "local"), ("kernel", "disk"),
-                             ("kernel", "calls"), ("net", "calls"), ("calls", "world"),
+        for below, above in (("kernel", "net"), ("kernel", "unix"), ("kernel", "disk"),
+                             ("kernel", "syscalls"), ("net", "syscalls"), ("syscalls", "world"),
                              ("world", "explore")):
             self.bad(f"src/sim/{below}/a.cc", f'#include "sim/{above}/b.h"\n',
                      f"sim/{below} may not include sim/{above}")
-        for one, other in (("net", "local"), ("local", "net"), ("disk", "net"), ("net", "disk")):
+        for one, other in (("net", "unix"), ("unix", "net"), ("disk", "net"), ("net", "disk")):
             self.bad(f"src/sim/{one}/a.cc", f'#include "sim/{other}/b.h"\n', "may not include")
         self.bad("src/sim/kernel/a.cc", '#include "spate/sim/world.h"\n', "may not include")
         self.bad("src/sim/net/a.cc", '#include "spate/sim/disk.h"\n', "sim/net may not include")
