@@ -86,10 +86,14 @@ TEST_F(Draining, DoesNotKeepLoopAlive) {
 }
 
 TEST_F(Draining, DoesNotKeepLoopAliveAfterLastRequest) {
+  Exchange kept;
+  on_request = [&](Exchange exchange) { kept = std::move(exchange); };
   const auto client = connect_by_socket();
   client->send(kGet);
   turns();
   drain();
+  kept.respond("last\n");
+  turns();
   client->stream().abort();
   turns();
   EXPECT_TRUE(is_done_);

@@ -234,7 +234,7 @@ TEST(ScriptParity, OneShotDoesNotReportHangUpAfterItsReport) {
   expect_parity([](Script& script) {
     const int set = script.set();
     const auto [reader, writer] = script.pipe();
-    script.control(set, EPOLL_CTL_ADD, reader, EPOLLONESHOT);
+    script.control(set, EPOLL_CTL_ADD, reader, EPOLLIN | EPOLLONESHOT);
     script.write(writer, 1);
     script.wait(set);
     script.close(writer);
