@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -58,6 +59,8 @@ class Collector final : public DatagramHandler {
 
 class DatagramTest : public ::testing::Test {
  protected:
+  explicit DatagramTest(std::string_view backend = "auto")
+      : owned_(*Loop::create({.backend = backend})) {}
   Datagram open(const DatagramOptions& options = {}) {
     return open_at(Address::loopback_ipv4(0), options);
   }
@@ -76,7 +79,7 @@ class DatagramTest : public ::testing::Test {
                               ::testing::UnitTest::GetInstance()->current_test_info()->name());
   }
 
-  std::unique_ptr<Loop> owned_ = *Loop::create();
+  std::unique_ptr<Loop> owned_;
   Loop& loop_ = *owned_;
   Collector log_;
 };

@@ -19,6 +19,7 @@ namespace {
 
 class DatagramLimitsTest : public DatagramTest {
  protected:
+  DatagramLimitsTest() : DatagramTest("epoll") {}
   // Makes the next `times` packets fail.
   template <class Function>
   static auto with_fault(SystemCall call, int error, Function function, std::uint64_t times = 1) {
