@@ -253,6 +253,19 @@ std::thread when_asleep(Action action) {
   });
 }
 
+// Calls `action`, which is to wake the loop, on another thread while run(Run::once) sleeps. Repeats
+// it if the wait has ended early: closing the ring of an earlier test interrupts this thread.
+template <class Action>
+void wake_by(Loop& loop, Action action) {
+  for (int tries = 0; tries < 10 && loop.metrics().wakeups == 0; ++tries) {
+    EXPECT_FALSE(loop.run(Run::no_wait));  // Takes a wake-up that came after the sleep.
+    std::thread thread = when_asleep(action);
+    EXPECT_FALSE(loop.run(Run::once));
+    thread.join();
+  }
+  EXPECT_EQ(loop.metrics().wakeups, 1u);
+}
+
 // Waits until the child has exited, without reaping it.
 inline void await_end(int pid) {
   siginfo_t info{};
